@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
-from pydantic import HttpUrl
 
 from lozenge_downstream.channels.base.channel import Message, Result
-from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.http import Client, HttpChannel, ReceiverUrl
 
 PATH = "api/v2/alerts"
 PERMANENT = frozenset({400, 413})
@@ -23,7 +22,7 @@ class Channel(HttpChannel):
     """`url` is the root of Alertmanager, such as "http://alertmanager:9093/"."""
 
     type: Literal["alertmanager"]
-    url: HttpUrl
+    url: ReceiverUrl
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":

@@ -49,7 +49,8 @@ class Sender:
         try:
             async with asyncio.timeout(self._channel.timeout):
                 done = await self._threads.run(
-                    lambda: services.notify(body=with_links(fields["text"], fields), title=title)
+                    # as text: a service that takes HTML or Markdown would read markup out of a merchant's name
+                    lambda: services.notify(with_links(fields["text"], fields), title, body_format="text")
                 )
         except TimeoutError:
             return Retry(f"no response within {self._channel.timeout:g} s")

@@ -1,16 +1,20 @@
 """E-mail by SMTP. The `Message-ID` is the notification's id; the mails of a case are one thread."""
 
 import asyncio
+import re
 import smtplib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from email.errors import MessageError
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import Annotated, Any, Literal
+from ipaddress import IPv6Address
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Channel as Base
@@ -22,25 +26,68 @@ DOMAIN = "lozenge.invalid"
 MAX_ANSWER = 200
 """Characters of a server's answer in an error."""
 PERMANENT = 500
+LOGIN = frozenset({530, 534, 535, 538})
+"""Codes about the login or the encryption of the connection (RFC 4954): they are fixed in the routing file."""
+TLS_PORT = 465
+"""Here a connection is encrypted from its start (RFC 8314): a client that begins otherwise waits in vain."""
 MAX_TITLE = 140
 """Characters of a title in a subject: encoded, the header is shorter than the 998 bytes that RFC 5322 allows."""
+
+
+def _address(text: str) -> str:
+    """An address such as "fraud@example.com"; beyond ASCII it needs a mail server with SMTPUTF8."""
+    try:
+        if _FORM.fullmatch(text):
+            Address(addr_spec=_BEYOND_ASCII.sub("x", text))
+            return text
+    except (ValueError, LookupError, AttributeError, MessageError):  # the parser of `email` raises many types
+        pass
+    raise ValueError(f"{text!r} is no address such as fraud@example.com, one and without a name")
+
+
+def _host(text: str) -> str:
+    if ":" in text:
+        try:
+            IPv6Address(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is no host; write the port as port = 587") from None
+    return text
+
+
+_FORM = re.compile(r"[^@\s]+@[^@\s]+")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_Address = Annotated[str, AfterValidator(_address)]
 
 
 class Channel(Base):
     """`security` encrypts the connection from its start ("tls"), after it ("starttls") or not at all.
 
-    `host` is not restricted: most mail servers are in a private network.
+    The default is "tls" on port 465, else "starttls". `host` is not restricted: most mail servers are in a private
+    network.
     """
 
     type: Literal["email"]
-    host: Annotated[str, Field(pattern=r"^[^\s/]+$")]
+    host: Annotated[str, Field(pattern=r"^[^\s/]+$"), AfterValidator(_host)]
     port: Annotated[int, Field(ge=1, le=65_535)] = 587
     security: Literal["starttls", "tls", "none"] = "starttls"
     user: str | None = None
     password: Secret | None = None
-    sender_address: Annotated[str, Field(alias="from", pattern=r"^[^@\s]+@[^@\s]+$")]
-    to: Annotated[tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")], ...], Field(min_length=1)]
+    sender_address: Annotated[_Address, Field(alias="from")]
+    to: Annotated[tuple[_Address, ...], Field(min_length=1)]
     concurrency: Annotated[int, Field(ge=1, le=16)] = 2
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_port(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("port") == TLS_PORT:
+            return {"security": "tls"} | given
+        return given
+
+    @model_validator(mode="after")
+    def _has_a_whole_login(self) -> Self:
+        if (self.user is None) != (self.password is None):
+            raise ValueError("a login has both user and password; without a login, it has neither")
+        return self
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
@@ -82,18 +129,24 @@ class Sender:
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException as error:
             error_text = _said(error.smtp_code, error.smtp_error)
-            # a wrong login concerns every message, and is fixed in the routing file
-            permanent = error.smtp_code >= PERMANENT and not isinstance(error, smtplib.SMTPAuthenticationError)
+            permanent = _is_permanent(error.smtp_code) and not isinstance(error, smtplib.SMTPAuthenticationError)
             return Refused(error_text) if permanent else Retry(error_text)
         except smtplib.SMTPRecipientsRefused as error:
             answers = sorted({_said(code, text) for code, text in error.recipients.values()})
             error_text = shortened(f"every recipient was refused: {'; '.join(answers)}", MAX_ANSWER)
-            permanent = min(code for code, _ in error.recipients.values()) >= PERMANENT
+            permanent = all(_is_permanent(code) for code, _ in error.recipients.values())
             return Refused(error_text) if permanent else Retry(error_text)
+        except UnicodeEncodeError:
+            return Retry("the user or the password has a character beyond ASCII, which this client cannot send")
         except (smtplib.SMTPException, OSError) as error:
             return Retry(f"{type(error).__name__}: {error}")
         # a retry would send it twice to the other recipients
         return Refused(f"refused for {', '.join(refused)}; sent to the others") if refused else Sent()
+
+
+def _is_permanent(code: int) -> bool:
+    """Whether a mail is refused, and not the login that all mails have in common."""
+    return code >= PERMANENT and code not in LOGIN
 
 
 def _said(code: int, text: bytes | str) -> str:

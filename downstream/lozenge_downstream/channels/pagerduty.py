@@ -9,7 +9,7 @@ from pydantic import HttpUrl
 
 from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Message, Result, links
-from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.http import Client, HttpChannel, ReceiverUrl
 from lozenge_downstream.channels.base.secrets import Secret
 
 SEVERITIES = {"info": "info", "low": "info", "medium": "warning", "high": "error", "critical": "critical"}
@@ -22,7 +22,7 @@ class Channel(HttpChannel):
 
     type: Literal["pagerduty"]
     key: Secret
-    url: HttpUrl = HttpUrl("https://events.pagerduty.com/v2/enqueue")
+    url: ReceiverUrl = HttpUrl("https://events.pagerduty.com/v2/enqueue")
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":

@@ -1,5 +1,6 @@
 """A Slack-style incoming webhook: Slack, Mattermost, Rocket.Chat. A repeat is shown twice."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -16,6 +17,8 @@ COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e
 PERMANENT = frozenset({400, 413})
 MAX_TITLE, MAX_TEXT = 1_000, 2_900
 """Characters as sent, escaped. Slack takes 40,000 and recommends 4,000 at most; its clients fold longer ones."""
+
+_ERROR_WORD = re.compile(rb"[a-z]+(_[a-z]+)+")
 
 
 class Channel(HttpChannel):
@@ -43,7 +46,21 @@ class Sender:
         body = payload(message.fields) | ({"channel": self._channel} if self._channel else {})
         url = self._url.resolve().get_secret_value()
         text = msgspec.json.encode(body).decode()
-        return await self._client.post(url, text, {}, permanent=PERMANENT, secrets=(url, urlsplit(url).path[1:] or url))
+        secrets = (url, urlsplit(url).path[1:] or url)
+        return await self._client.post(url, text, {}, permanent=PERMANENT, secrets=secrets, is_taken=is_taken)
+
+
+def is_taken(answer: bytes) -> bool:
+    """Whether a 2xx answer says that the message was taken.
+
+    Slack and its relatives also answer 200 to what they refuse: with an error such as "no_service", or with JSON whose
+    `ok` or `success` is false.
+    """
+    try:
+        found = msgspec.json.decode(answer)
+    except (ValueError, RecursionError):
+        return _ERROR_WORD.fullmatch(answer.strip()) is None
+    return not isinstance(found, dict) or (found.get("ok") is not False and found.get("success") is not False)
 
 
 def payload(fields: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, HttpUrl
 from standardwebhooks import Webhook as Signer
 
 from lozenge_downstream.channels.base.channel import Message, Result
-from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.http import Client, HttpChannel, ReceiverUrl
 from lozenge_downstream.channels.base.secrets import SigningSecret
 
 _Secrets = Annotated[
@@ -28,7 +28,7 @@ class Channel(HttpChannel):
     """`url` gets a POST, signed with each `secret`."""
 
     type: Literal["webhook"]
-    url: HttpUrl
+    url: ReceiverUrl
     secret: _Secrets
 
     @asynccontextmanager

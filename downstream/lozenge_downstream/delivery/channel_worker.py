@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from lozenge.contracts.texts import readable
 from lozenge_downstream.channels.base.channel import Channel, Message, Refused, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
@@ -127,16 +128,17 @@ class ChannelWorker:
 
 def _attempt(result: Result, channel: Channel, delivery: Delivery) -> Attempt:
     now = time.time()
+    if isinstance(result, Sent):
+        return Attempt(delivery, SENT, now)
+    error = readable(result.error)  # it quotes the receiver, and PostgreSQL stores no text with a NUL
     match result:
-        case Sent():
-            return Attempt(delivery, SENT, now)
-        case Refused(error, True):
+        case Refused(_, True):
             return Attempt(delivery, DUE, now, error, disable=True)
-        case Refused(error, _):
+        case Refused():
             return Attempt(delivery, FAILED, now, error)
-        case Retry(error, _) if delivery.attempts + 1 >= channel.attempts:
+        case Retry() if delivery.attempts + 1 >= channel.attempts:
             return Attempt(delivery, FAILED, now, error)
-        case Retry(error, after):
+        case Retry(_, after):
             wait = wait_seconds(channel, delivery.attempts + 1, after, random.random())
             return Attempt(delivery, DUE, now + wait, error)
 

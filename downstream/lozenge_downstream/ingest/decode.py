@@ -4,7 +4,6 @@ A record becomes an accepted alert, a duplicate, a rate-limited alert or a dead 
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,19 +11,20 @@ from typing import Any, NamedTuple
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema
-from lozenge.contracts.texts import is_blank, shortened
+from lozenge.contracts.texts import is_blank, readable, shortened
 from lozenge.contracts.topic_patterns import detector_of
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
 from lozenge_downstream.dead_letter_encoder import dead_letter_record
 from lozenge_downstream.model import Classification, Number, PublishedAlert, ReceivedAlert, ReceivedRecord, labels_of
 
+MAX_ID = 200
+"""Characters of an alert's id. Those of the platform have 36; an index of PostgreSQL takes some 2,700 bytes."""
 MAX_TITLE = 500
 MAX_SEVERITY = 30
 """Characters of a severity that is none of the platform's, which is in the subject of mails."""
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 STORED = ("alert_id", "release", "severity")
 """Fields with columns of their own in the store; PostgreSQL stores no text with a NUL."""
 NEW = "first alert with this id"
@@ -98,6 +98,10 @@ class AlertDecoder:
             return DecodeError(f"reading {record.topic}: {', '.join(wrong)} of the alert has a NUL")
         if not alert["alert_id"]:
             return DecodeError(f"reading {record.topic}: the alert has no alert_id")
+        if (size := len(alert["alert_id"])) > MAX_ID:
+            return DecodeError(
+                f"reading {record.topic}: the alert_id has {size} characters, at most {MAX_ID} are taken"
+            )
         if alert["detector"] != detector_of(self._topics, record.topic):
             return DecodeError(f"reading {record.topic}: the alert says it is from detector {alert['detector']!r}")
         return alert
@@ -113,7 +117,7 @@ def enrich(raw: Mapping[str, Any], record: ReceivedRecord, now: float) -> Publis
         release=raw["release"],
         entity_type=entity["type"],
         entity_id=entity["id"],
-        severity=shortened(" ".join(_readable(raw["severity"]).split()), MAX_SEVERITY),
+        severity=shortened(" ".join(readable(raw["severity"]).split()), MAX_SEVERITY),
         score=score(raw["score"]),
         title=title(raw),
         text=text(raw),
@@ -140,7 +144,7 @@ def text(raw: Mapping[str, Any]) -> str:
     if len(facts) > MAX_EVIDENCE:
         facts[MAX_EVIDENCE:] = [f"and {len(facts) - MAX_EVIDENCE} more"]
     lines = "\n".join([raw["reason"], *(f"- {fact}" for fact in facts)])
-    return shortened(_readable(lines), MAX_TEXT)
+    return shortened(readable(lines), MAX_TEXT)
 
 
 def score(given: float) -> float:
@@ -150,9 +154,4 @@ def score(given: float) -> float:
 
 def title(raw: Mapping[str, Any]) -> str:
     """The title, bounded; of an alert whose title is blank the name of its detector, since receivers refuse none."""
-    return raw["detector"] if is_blank(raw["title"]) else shortened(_readable(raw["title"]), MAX_TITLE)
-
-
-def _readable(text: str) -> str:
-    """`text` with a mark for each control character: mail servers and other receivers refuse them."""
-    return _CONTROL.sub("\ufffd", text)
+    return raw["detector"] if is_blank(raw["title"]) else shortened(readable(raw["title"]), MAX_TITLE)

@@ -1,5 +1,6 @@
 """Texts for people: whether one shows anything, and its beginning if it is too long for its reader."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 VISIBLE = rf"[^\p{{Z}}\p{{Cc}}\p{{Cf}}{_FILLERS}]"
 """Java's expression for a visible character, as `is_blank` has it."""
 ELLIPSIS = "..."
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _JOINER = "\u200d"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 
@@ -15,6 +17,11 @@ _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 def is_blank(text: str) -> bool:
     """Whether `text` shows nothing: it is empty, or has only spaces, control and format characters, or fillers."""
     return not any(map(_is_visible, text))
+
+
+def readable(text: str) -> str:
+    """`text` with U+FFFD for each control character but tabs and ends of lines: receivers and databases refuse them."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def shortened(text: str, most: int, size: Callable[[str], int] = len) -> str:

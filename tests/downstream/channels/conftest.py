@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from aiosmtpd.controller import Controller
 
+from lozenge_deploy.local.ports import free_port
 from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.routing.config import Routing
@@ -47,18 +49,48 @@ def send(message: Message, **channel: Any) -> Result:
 
 
 @contextmanager
-def receiving(status: int = 200, location: str | None = None) -> Iterator[tuple[str, list[Any]]]:
-    """A receiver of JSON that answers `status`, and where else to go."""
+def receiving(status: int = 200, location: str | None = None, answer: bytes = b"") -> Iterator[tuple[str, list[Any]]]:
+    """A receiver of JSON that answers `status`, where else to go, and the text `answer`."""
     got: list[Any] = []
 
     class Handler(QuietHandler):
         def do_POST(self) -> None:
             got.append((self.path, json.loads(self.rfile.read(int(self.headers["content-length"])))))
             self.send_response(status)
-            self.send_header("content-length", "0")
+            self.send_header("content-length", str(len(answer)))
             if location:
                 self.send_header("location", location)
             self.end_headers()
+            self.wfile.write(answer)
 
     with serving(Handler) as url:
         yield url, got
+
+
+@contextmanager
+def mail_server(
+    answer: str = "250 OK", recipient: str = "250 OK", *, login: bool = False
+) -> Iterator[tuple[int, list[bytes]]]:
+    """The port of a mail server, which answers so to each recipient and mail, and the mails that it was sent.
+
+    With `login` it offers one, also without encryption.
+    """
+    mails: list[bytes] = []
+
+    class Handler:
+        async def handle_RCPT(self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any) -> str:
+            if recipient.startswith("2"):
+                envelope.rcpt_tos.append(address)
+            return recipient
+
+        async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
+            mails.append(envelope.content)
+            return answer
+
+    port = free_port(0)
+    controller = Controller(Handler(), hostname="127.0.0.1", port=port, auth_require_tls=not login)
+    controller.start()
+    try:
+        yield port, mails
+    finally:
+        controller.stop()

@@ -1,12 +1,15 @@
 """Apprise: what arrives at a service on loopback."""
 
+import email
+import email.policy
 from collections.abc import Callable
+from email.message import EmailMessage
 
 import pytest
 
 from lozenge_downstream.channels.base.channel import Message, Retry, Sent
 from lozenge_downstream.model import ReceivedRecord
-from tests.downstream.channels.conftest import receiving, send
+from tests.downstream.channels.conftest import mail_server, receiving, send
 
 MakeRecord = Callable[..., ReceivedRecord]
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
@@ -57,3 +60,19 @@ def test_apprise_cuts_what_a_service_would_refuse_unless_its_url_says_otherwise(
         assert send(long, type="apprise", url={"env": "APPRISE"}) == Sent()
     ((_, body),) = got
     assert len(body["title"]) == min(longest, len(f"[high] {'t' * 600} (opened)"))
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_apprise_gives_a_service_that_takes_html_no_markup_out_of_an_alert(
+    message: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mail_server() as (port, mails):
+        monkeypatch.setenv("APPRISE", f"mailto://127.0.0.1:{port}/?from=l@example.com&to=ops@example.com&format=html")
+        awkward = {**message.fields, "text": "merchant <script>1</script> & Söhne\nline 2"}
+        assert send(Message(message.id, "", awkward), type="apprise", url={"env": "APPRISE"}) == Sent()
+    (mail,) = (email.message_from_bytes(each, policy=email.policy.default) for each in mails)
+    assert isinstance(mail, EmailMessage)
+    shown = mail.get_body(("html",))
+    assert shown is not None
+    html = shown.get_content().replace("&nbsp;", " ")
+    assert "merchant &lt;script&gt;1&lt;/script&gt; &amp; Söhne<br/>line 2" in html

@@ -36,3 +36,28 @@ def test_slack_gets_the_link_to_the_feedback_page(message_with_links: Message, m
         "<https://lozenge.example.com/feedback/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "
         "right or wrong?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [
+        (b"ok", True),
+        (b"", True),
+        (b'{"ok": true}', True),
+        (b'{"success":true}', True),
+        (b"<html>Thank you</html>", True),
+        (b"[]", True),
+        (b"no_service", False),
+        (b"channel_is_archived\n", False),
+        (b'{"ok":false,"error":"channel_not_found"}', False),
+        (b'{"success":false,"error":"Invalid integration"}', False),
+    ],
+    ids=repr,
+)
+def test_an_error_that_comes_with_status_200_is_not_taken_for_success(
+    message: Message, answer: bytes, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving(200, answer=answer) as (url, _):
+        monkeypatch.setenv("SLACK", url)
+        result = send(message, type="slack", url={"env": "SLACK"}, **LOOPBACK)
+    assert result == (Sent() if taken else Retry(f"HTTP 200: {answer.decode().strip()}"))

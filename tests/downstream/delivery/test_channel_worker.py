@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_secon
 from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
+from tests.downstream.channels.conftest import receiving
+from tests.downstream.conftest import Desk, alert_record
 from tests.downstream.delivery.conftest import hook
 
 
@@ -71,3 +74,36 @@ def test_the_waits_between_attempts_grow_to_a_bound() -> None:
     assert wait_seconds(channel, 1, None, 1.0) == 6
     assert wait_seconds(channel, 1, 60.0, 0.5) == 60
     assert wait_seconds(channel, 3, 60.0, 0.5) == 80
+
+
+@pytest.mark.parametrize("status", [400, 410, 500])
+def test_whatever_bytes_a_receiver_answers_its_error_is_recorded(
+    desk: Desk, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "k" * 32)
+    with receiving(status, answer=b"\xff\x00\x1b[2Jno\n") as (url, _):
+        pager = {"type": "pagerduty", "key": {"env": "KEY"}, "url": url, "networks": ["127.0.0.0/8"]}
+        desk.routing(channels={"ops": pager}, route={"channels": ["ops"]})
+        desk.take(alert_record())
+        worker = ChannelWorker(desk.pipeline.routing.channels["ops"], deliveries_of(desk.store), lambda: True)
+        asyncio.run(_until(worker, lambda: bool(_errors(desk))))
+    (error,) = _errors(desk)
+    refused = "the receiver refuses all messages"
+    assert error == f"HTTP {status}: {refused if status == 410 else chr(0xFFFD) * 3 + '[2Jno'}"
+
+
+async def _until(worker: ChannelWorker, done: Callable[[], bool]) -> None:
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        while not done() and not running.done():
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    if not running.cancelled() and (error := running.exception()) is not None:
+        raise error
+
+
+def _errors(desk: Desk) -> list[str]:
+    with desk.store.reading() as t:
+        (sent,) = desk.notifications()
+        return [row["error"] for row in t.deliveries.of([sent["notification_id"]]) if row["error"]]

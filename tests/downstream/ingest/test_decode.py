@@ -1,5 +1,6 @@
 """How each record that arrives is decoded and classified."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.ingest.decode import DUPLICATE, NEW, AlertDecoder, text
+from lozenge_downstream.ingest.decode import DUPLICATE, MAX_ID, NEW, AlertDecoder, text
 from lozenge_downstream.model import Classification, ReceivedAlert, ReceivedRecord
+from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., ReceivedRecord]
 
@@ -74,6 +76,15 @@ def test_a_record_that_cannot_be_decoded_is_a_dead_letter_byte_for_byte(value: b
     assert headers["h"] == b"\xff\0"
     assert headers["__connect.errors.stage"] == b"decode"
     assert headers["__connect.errors.offset"] == b"17"
+
+
+def test_an_id_that_no_store_takes_is_a_dead_letter_and_good_alerts_next_to_it_are_taken(
+    desk: Desk, record: MakeRecord
+) -> None:
+    huge = random.Random(4711).randbytes(20_000).hex()
+    received = desk.take(record(0, alert_id=huge), record(1), record(2, alert_id="x" * MAX_ID))
+    assert [each.outcome for each in received] == ["dead letter", "accepted", "accepted"]
+    assert "the alert_id has 40000 characters" in received[0].reason
 
 
 def test_an_alert_of_another_detector_than_its_topics_is_refused(record: MakeRecord) -> None:

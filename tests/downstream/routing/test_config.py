@@ -137,6 +137,7 @@ type = "email"
 host = "h"
 from = "a@h"
 to = ["b@h"]
+user = "ann"
 password = { env = "NOT_SET_ANYWHERE" }
 """
 
@@ -222,6 +223,9 @@ def test_a_file_that_is_not_utf_8_names_the_line(tmp_path: Path, encoding: str, 
         ('[route]\ngroup_by = ["..." , "entity"]\n', 'route.group_by: "..." makes each alert'),
         ('[route]\ngroup_by = ["entity", "entity"]\n', "route.group_by: entity: named twice"),
         ('[route]\ngroup_wait = "-1s"\n', "route.group_wait: "),
+        ('[route]\nresolve_timeout = "9999999d"\n', "route.resolve_timeout: "),
+        ('[route]\nrepeat_interval = "36501d"\n', "route.repeat_interval: "),
+        ('[rate_limit]\nwithin = "99999999d"\n', "rate_limit.within: "),
         (WEBHOOK + "first_retry = inf\n", "channels.a.first_retry: "),
         ('[channels.a]\ntype = "email"\nhost = ""\nfrom = "a@b"\nto = ["c@d"]\n', "channels.a.host: "),
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.contracts.texts import is_blank, shortened
+from lozenge.contracts.texts import is_blank, readable, shortened
 
 BLANK = ["", " ", "\n\t", "\u3000", "\u200b\u200b", "\ufeff", "\u2800", "\u3164", "\x00", "\u00a0 \u2028"]
 
@@ -32,6 +32,10 @@ def test_a_text_without_a_visible_character_is_blank(text: str) -> None:
 )
 def test_the_beginning_of_a_text_ends_with_dots(text: str, most: int, short: str) -> None:
     assert shortened(text, most) == short
+
+
+def test_a_readable_text_has_no_control_characters_but_tabs_and_ends_of_lines() -> None:
+    assert readable("a\x00b\x1b[2J\x9b\r\n\tä") == "a\ufffdb\ufffd[2J\ufffd\r\n\tä"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(3, 30))

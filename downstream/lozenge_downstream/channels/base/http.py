@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import httpcore2
 import httpx2
-from pydantic import Field, HttpUrl
+from pydantic import AfterValidator, Field, HttpUrl
 
 from lozenge.contracts.texts import is_blank, shortened
 from lozenge_downstream.channels.base.channel import Channel, Refused, Result, Retry, Sent
@@ -29,6 +29,17 @@ _FAILURES = (
     httpcore2.ProtocolError,
     httpcore2.UnsupportedProtocol,
 )
+
+
+def without_login(url: HttpUrl) -> HttpUrl:
+    """The `url`; raises ValueError for one with a user or a password, since requests would go out without them."""
+    if url.username or url.password:
+        raise ValueError("it has a user name or a password, which would not be sent; remove them")
+    return url
+
+
+ReceiverUrl = Annotated[HttpUrl, AfterValidator(without_login)]
+"""The URL of a receiver in the routing file."""
 
 
 class HttpChannel(Channel, ABC):
@@ -69,10 +80,12 @@ class Client:
         *,
         permanent: Collection[int] = (),
         secrets: Collection[str] = (),
+        is_taken: Callable[[bytes], bool] = lambda body: True,
     ) -> Result:
         """One request within `timeout`. It raises nothing that the receiver causes; `permanent` as in `result_of`.
 
-        The error has the beginning of the response, without the `secrets` that a receiver may repeat.
+        The error has the beginning of the response, without the `secrets` that a receiver may repeat. A 2xx response
+        for which `is_taken` does not hold is an error too.
         """
         sent: list[tuple[bytes | str, bytes | str]] = [
             ("content-type", "application/json"),
@@ -86,7 +99,12 @@ class Client:
                 asyncio.timeout(self._timeout),
                 connection.stream("POST", str(url), headers=sent, content=body.encode()) as response,
             ):
-                answer = _shown(await _drain(response), secrets)
+                received = await _drain(response)
+                answer = _shown(received, secrets)
+                if 200 <= response.status < 300 and not is_taken(received):
+                    return Retry(f"HTTP {response.status}: {answer}")
+                if 300 <= response.status < 400:
+                    answer = _redirect(_header(response, b"location"), secrets)
                 wait = _header(response, b"retry-after")
                 return result_of(response.status, wait, datetime.now(UTC), permanent, answer)
         except TimeoutError:
@@ -117,6 +135,12 @@ async def _drain(response: httpcore2.Response) -> bytes:
     return bytes(body)
 
 
+def _redirect(location: str | None, secrets: Collection[str]) -> str:
+    """What to do about a redirect: a changed address, or a page to log in."""
+    there = _shown((location or "").encode("latin-1"), secrets)
+    return f"redirects are not followed; the receiver is at {there}" if there else "redirects are not followed"
+
+
 def _shown(body: bytes, secrets: Collection[str]) -> str:
     """The beginning of a response in one line, for a person; "" of a page."""
     text = " ".join(body.decode("utf-8", "replace").split())
@@ -134,14 +158,15 @@ def result_of(
 ) -> Result:
     """Only 2xx is success, a redirect is not followed, and 410 disables the channel.
 
-    With a status among `permanent` the receiver refuses this message until a person acts.
+    With a status among `permanent` the receiver refuses this message until a person acts, unless it says when to retry.
     """
     if 200 <= status < 300:
         return Sent()
     if status == GONE:
         return Refused(f"HTTP {status}: the receiver refuses all messages", disable=True)
     error = f"HTTP {status}: {answer}" if answer else f"HTTP {status}"
-    return Refused(error) if status in permanent else Retry(error, _seconds(retry_after, now))
+    wait = _seconds(retry_after, now)
+    return Refused(error) if status in permanent and wait is None else Retry(error, wait)
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float | None:
@@ -154,6 +179,6 @@ def _seconds(retry_after: str | None, now: datetime) -> float | None:
             if retry_after.strip().isdigit()
             else (parsedate_to_datetime(retry_after) - now).total_seconds()
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return min(max(wait, 0.0), MAX_RETRY_AFTER)

@@ -84,11 +84,14 @@ class SecretUrl(Secret):
     """An HTTP URL that is a secret, because it authorises to post."""
 
     def resolve(self) -> SecretStr:
-        """The current URL; raises SecretUnusable also if it is none."""
+        """The current URL; raises SecretUnusable also if it is none, or has a login, which would not be sent."""
         try:
-            return SecretStr(str(_URL.validate_python(super().resolve().get_secret_value())))
+            url = _URL.validate_python(super().resolve().get_secret_value())
         except ValidationError:
             raise SecretUnusable(f"{self.location} does not hold an HTTP URL") from None
+        if url.username or url.password:
+            raise SecretUnusable(f"{self.location} holds a URL with a user name or a password, which are not sent")
+        return SecretStr(str(url))
 
 
 class SigningSecret(Secret):

@@ -1,10 +1,12 @@
 """What the status and the headers of an HTTP answer mean for a delivery."""
 
 import pytest
+from pydantic import ValidationError
 
 from lozenge_downstream.channels.base.channel import Message, Refused, Retry, Sent
 from lozenge_downstream.channels.base.http import result_of
-from tests.downstream.channels.conftest import send
+from lozenge_downstream.routing.config import Routing
+from tests.downstream.channels.conftest import receiving, send
 from tests.downstream.conftest import NOON
 from tests.http_server import QuietHandler, serving
 
@@ -29,10 +31,48 @@ def test_any_other_answer_is_retried(status: int) -> None:
         ("soon", None),
         ("-5", None),
         ("Sun, 01 Mar 2026 12:00:30", None),
+        ("Sun, 01 Mar 2026 12:00:30 +99999999999999", None),
+        ("9" * 400, 86_400.0),
+        ("\u00b2", None),
+        ("", None),
     ],
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float | None) -> None:
     assert result_of(429, header, NOON) == Retry("HTTP 429", seconds)
+
+
+def test_a_message_that_a_receiver_refuses_for_a_time_is_retried() -> None:
+    assert result_of(413, None, NOON, {400, 413}, "too large") == Refused("HTTP 413: too large")
+    assert result_of(413, "60", NOON, {400, 413}, "busy") == Retry("HTTP 413: busy", 60.0)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed_and_the_error_says_where_the_receiver_is(
+    message: Message, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving() as (elsewhere, got), receiving(status, f"{elsewhere}/x") as (url, _):
+        hook = {"type": "alertmanager", "url": url, "networks": ["127.0.0.0/8"]}
+        error = f"HTTP {status}: redirects are not followed; the receiver is at {elsewhere}/x"
+        assert send(message, **hook) == Retry(error)
+    with receiving(status, "/services/T/B/x/") as (url, _):
+        monkeypatch.setenv("SLACK", f"{url}/services/T/B/x")
+        slack = {"type": "slack", "url": {"env": "SLACK"}, "networks": ["127.0.0.0/8"]}
+        assert send(message, **slack) == Retry(f"HTTP {status}: redirects are not followed; the receiver is at /***/")
+    assert got == []
+
+
+@pytest.mark.parametrize("url", ["https://ann:secret@h.example.com/x", "https://token@h.example.com/x"])
+@pytest.mark.parametrize("type", ["webhook", "pagerduty", "alertmanager", "slack"])
+def test_a_login_in_a_url_is_refused_since_it_would_not_be_sent(
+    url: str, type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("URL", url)
+    monkeypatch.setenv("SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    more = {"webhook": {"secret": {"env": "SECRET"}}, "pagerduty": {"key": {"env": "SECRET"}}}.get(type, {})
+    given = {"type": type, "url": {"env": "URL"} if type == "slack" else url, **more}
+    with pytest.raises(ValidationError, match="a user name or a password") as caught:
+        Routing.model_validate({"channels": {"c": given}})
+    assert "secret@" not in caught.value.errors()[0]["msg"]
 
 
 def test_an_error_has_the_beginning_of_the_answer_and_no_secret_that_it_repeats(
