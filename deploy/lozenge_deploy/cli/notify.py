@@ -101,6 +101,8 @@ def silence_add(
     say(f"{said} until {moment(made['ends_at'])}; {matching}", made, output)
     for detector in made["unknown_detectors"]:
         echo(f"no alert of {detector} was received in a long time; check the name", err=True)
+    for label in made["unknown_labels"]:
+        echo(f"no known alert has the label {label}; check the name", err=True)
 
 
 @silence.command("ls")

@@ -70,8 +70,13 @@ def ask(
         raise NotifierUnavailable(f"{doing}: it is not a notifier", hint="set LOZENGE_NOTIFIER_URL") from error
     if answer.is_success:
         return body_of_answer
-    kind = UsageError if answer.status_code in (_NOT_FOUND, _INVALID) else LozengeError
-    raise kind(str(body_of_answer.get("error")), hint=str(body_of_answer.get("hint") or ""))
+    match body_of_answer:
+        case {"error": str(said), "hint": str(hint)}:
+            kind = UsageError if answer.status_code in (_NOT_FOUND, _INVALID) else LozengeError
+            raise kind(said, hint=hint)
+    raise NotifierUnavailable(
+        f"{doing}: HTTP {answer.status_code}, and it is not a notifier", hint="set LOZENGE_NOTIFIER_URL"
+    )
 
 
 def known_labels() -> list[str]:

@@ -9,6 +9,7 @@ from lozenge_downstream.api.request_handling import RequestRefused, changing, is
 from lozenge_downstream.api.requests import By, CaseQuery, NewSilence, Replay
 from lozenge_downstream.model import Classification
 from lozenge_downstream.pipeline.pipeline import Pipeline
+from lozenge_downstream.routing.warnings import PLATFORM
 from lozenge_downstream.store import Store
 
 BATCH, DAY = 500, 86_400.0
@@ -75,15 +76,17 @@ class OperatorApi:
 
     def _silence(self, request: Request, body: Any) -> Any:
         asked = NewSilence.model_validate(body)
-        names = [m.value for m in asked.matchers if (m.label, m.operator) == ("detector", "=")]
+        named = [m for m in asked.matchers if m.label == "detector" and m.operator in ("=", "=~")]
         with changing(self._store, request) as t:
-            unknown = [name for name, alerts in t.received_alerts.accepted_within(names, t.now).items() if not alerts]
+            known, labels = t.received_alerts.detectors(), PLATFORM.union(t.received_alerts.labels())
+            unknown = [m.value for m in named if not any(m({"detector": name}) for name in known)]
             made = t.silences.add(asked.matchers, asked.author, asked.reason, t.now + asked.seconds)
             matching = t.case_queries.open(asked.matchers, MAX_COUNTED)
         return {
             "id": made.id,
             "ends_at": made.ends_at,
             "unknown_detectors": unknown,
+            "unknown_labels": sorted({m.label for m in asked.matchers} - labels),
             "matching_cases": len(matching),
         }
 

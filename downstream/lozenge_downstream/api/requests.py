@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from lozenge.contracts.texts import is_blank
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
-from lozenge_downstream.routing.matchers import Matcher, MatcherField
+from lozenge_downstream.routing.matchers import Matcher, MatcherField, are_contradictory
 
 MAX_NUMBER, MAX_PARTITION = 2**63 - 1, 2**31 - 1
 """The greatest values of the store's columns."""
@@ -27,6 +27,12 @@ def _selective(matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
             "each also holds for alerts without its label, so this would mute every alert; "
             "add a matcher that does not, such as 'detector = large_amount', or 'detector =~ \".+\"' to mute all"
         )
+    return matchers
+
+
+def _possible(matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
+    if are_contradictory(matchers):
+        raise ValueError("no alert matches all of them, so this would mute nothing")
     return matchers
 
 
@@ -64,7 +70,10 @@ class NewSilence(_Request):
     """A silence from now on."""
 
     matchers: Annotated[
-        tuple[Annotated[MatcherField, BeforeValidator(_storable)], ...], Field(min_length=1), AfterValidator(_selective)
+        tuple[Annotated[MatcherField, BeforeValidator(_storable)], ...],
+        Field(min_length=1),
+        AfterValidator(_selective),
+        AfterValidator(_possible),
     ]
     author: _Text
     reason: _Text

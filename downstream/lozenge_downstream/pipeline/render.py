@@ -73,10 +73,14 @@ class Renderer:
 
 
 def subject(case: Case, alerts: Sequence[PublishedAlert]) -> str:
-    """The subject of a case: the entity if all its alerts share one, else the labels of its group. It is bounded."""
-    if case.group.keys() <= {"alert_id"} or case.group.get("entity"):
+    """The subject of a case: the entity if all its alerts share one, else the labels of its group. It is bounded.
+
+    A case of all alerts of a route has no such labels: its subject is the route.
+    """
+    if "alert_id" in case.group or case.group.get("entity"):
         return shortened(alerts[0].subject, MAX_SUBJECT)
-    return shortened(",".join(f"{name}={value}" for name, value in sorted(case.group.items())), MAX_SUBJECT)
+    labels = case.group or {"route": case.route}
+    return shortened(",".join(f"{name}={value}" for name, value in sorted(labels.items())), MAX_SUBJECT)
 
 
 def fields_of(

@@ -40,7 +40,7 @@ from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
 from lozenge_downstream.routing.matchers import MatcherField
 from lozenge_downstream.routing.time_intervals import TimeInterval
-from lozenge_downstream.routing.tree import INHERITED, Name, Route
+from lozenge_downstream.routing.tree import INHERITED, LONGEST, Name, Route
 
 NOT_OF_THE_ROOT = ("matchers", "continue", "mute_time_intervals", "active_time_intervals")
 AnyChannel = Annotated[Channel, channel_of()]
@@ -65,7 +65,7 @@ class RateLimit(_Strict):
     """How many alerts of one detector are notified in a time. The others are stored until an operator decides."""
 
     alerts: Annotated[int, Field(ge=1)] = 1_000
-    within: Annotated[TextDuration, Field(ge=timedelta(minutes=1))] = timedelta(minutes=1)  # minutes are counted
+    within: Annotated[TextDuration, Field(ge=timedelta(minutes=1), le=LONGEST)] = timedelta(minutes=1)  # whole minutes
 
 
 class DetectorAlarms(_Strict):

@@ -8,7 +8,7 @@ quotation mark and `\\` one backslash; any other backslash is itself.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any
@@ -21,8 +21,10 @@ from lozenge_downstream.model import SEVERITIES, rank
 Labels = Mapping[str, str]
 
 SEVERITY = "severity"
+_ALWAYS = frozenset({("=~", ".*"), ("=~", "(.*)"), ("=~", "(?s).*")})
+"""Operators with values for which a matcher holds for every alert."""
 _FORM = re.compile(
-    r"""\s*(?P<label>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]+)\s*""",
+    r"""\s*(?P<label>[A-Za-z_][\w.:/-]*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]+)\s*""",
     re.DOTALL,
 )
 
@@ -59,6 +61,15 @@ class Matcher:
             return all(self({SEVERITY: severity}) for severity in SEVERITIES)
         return self({}) and (self.label != SEVERITY or all(self({SEVERITY: severity}) for severity in SEVERITIES))
 
+    def is_implied_by(self, others: Collection["Matcher"]) -> bool:
+        """Whether it surely holds for each alert that all of `others` match; False also if that is not known."""
+        if self in others or (self.operator, self.value) in _ALWAYS or (self.label == SEVERITY and self.is_open):
+            return True
+        mine = [other for other in others if other.label == self.label]
+        if self.label == SEVERITY and mine:
+            return all(self({SEVERITY: s}) for s in SEVERITIES if all_match(mine, {SEVERITY: s}))
+        return any(other.operator == "=" and self({self.label: other.value}) for other in mine)
+
     def __str__(self) -> str:
         value = self.value.replace("\\", "\\\\").replace('"', '\\"')
         return f'{self.label} {self.operator} "{value}"'
@@ -85,6 +96,15 @@ def parse(text: object) -> Matcher:
     if matcher.label == SEVERITY and matcher.operator in ("=", "!=", ">=", "<=") and matcher.value not in SEVERITIES:
         raise ValueError(f"{text!r}: {matcher.value!r} is none of {', '.join(SEVERITIES)}")
     return matcher
+
+
+def are_contradictory(matchers: Collection[Matcher]) -> bool:
+    """Whether no alert matches all of them, as far as single labels show: two values of one, or no severity."""
+    exact = ({m.label: m.value} for m in matchers if m.operator == "=")
+    severities = [m for m in matchers if m.label == SEVERITY]
+    return not any(all_match(severities, {SEVERITY: s}) for s in SEVERITIES) or any(
+        not all_match((m for m in matchers if m.label in labels), labels) for labels in exact
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-_DAY = 24 * 60
+_DAY, _LEAP_YEAR = 24 * 60, 2024
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24(?=:00)):([0-5]\d)")
@@ -79,6 +79,18 @@ class TimeInterval(BaseModel):
             or (minute < end < start and self._on(yesterday))
             for start, end in self._times
         )
+
+    @property
+    def is_always(self) -> bool:
+        """Whether it has no condition, so that every moment is in it."""
+        return not (self.weekdays or self.times or self.days_of_month or self.months)
+
+    @property
+    def is_never(self) -> bool:
+        """Whether none of its months has any of its days."""
+        months = self._months or range(len(MONTHS))
+        longest = max(monthrange(_LEAP_YEAR, month + 1)[1] for month in months)
+        return bool(self.days_of_month) and all(abs(day) > longest for day in self.days_of_month)
 
     def _on(self, day: date) -> bool:
         days = {day.day, day.day - monthrange(day.year, day.month)[1] - 1}

@@ -59,6 +59,10 @@ def _alone_or_labels(names: tuple[str, ...]) -> tuple[str, ...]:
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
 """The name of a route, channel or time interval."""
 _Label = Annotated[str, Field(min_length=1)]
+LONGEST = timedelta(days=36_500)
+"""The most that a time may be: a moment that lies so far ahead is still in the calendar."""
+_Wait = Annotated[TextDuration, Field(ge=timedelta(), le=LONGEST)]
+_Time = Annotated[TextDuration, Field(gt=timedelta(), le=LONGEST)]
 
 
 class Route(BaseModel):
@@ -79,10 +83,10 @@ class Route(BaseModel):
     matchers: tuple[MatcherField, ...] = ()
     channels: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
     group_by: Annotated[tuple[_Label, ...], AfterValidator(_distinct), AfterValidator(_alone_or_labels)] = ALONE
-    group_wait: Annotated[TextDuration, Field(ge=timedelta())] = timedelta()
-    group_interval: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(minutes=5)
-    repeat_interval: Annotated[TextDuration, Field(gt=timedelta())] | None = None
-    resolve_timeout: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(hours=1)
+    group_wait: _Wait = timedelta()
+    group_interval: _Time = timedelta(minutes=5)
+    repeat_interval: _Time | None = None
+    resolve_timeout: _Time = timedelta(hours=1)
     send_resolved: bool = False
     mute_time_intervals: tuple[str, ...] = ()
     active_time_intervals: tuple[str, ...] = ()

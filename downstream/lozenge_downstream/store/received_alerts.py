@@ -51,6 +51,11 @@ class ReceivedAlerts:
         rows = found(self._connection, _ACCEPTED, detectors, since=since)
         return dict.fromkeys(detectors, 0) | {str(detector): int(number) for detector, number in rows}
 
+    def detectors(self) -> list[str]:
+        """The detectors of which any alert was accepted, by name."""
+        query = sql.select(alert_counts.c.detector).distinct().order_by(alert_counts.c.detector)
+        return [str(name) for name in self._connection.execute(query).scalars()]
+
     def baselines(self, days: int) -> dict[str, Baseline]:
         """The baseline of each detector over the last `days`."""
         today = int(self._now // MINUTE)

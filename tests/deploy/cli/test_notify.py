@@ -11,6 +11,7 @@ from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.routing.matchers import parse
 from tests.deploy.command import invoke
 from tests.downstream.conftest import Desk, alert_record
+from tests.http_server import QuietHandler, serving
 
 
 def test_a_silence_is_added_listed_and_ended(desk: Desk, tmp_path: Path) -> None:
@@ -22,6 +23,11 @@ def test_a_silence_is_added_listed_and_ended(desk: Desk, tmp_path: Path) -> None
     assert invoke("silence", "end", row["id"], cwd=tmp_path).returncode == 0
     again = invoke("silence", "end", row["id"], cwd=tmp_path)
     assert (again.returncode, "`lozenge silence ls` shows the active ones" in again.stderr) == (2, True)
+
+
+def test_a_silence_warns_of_a_label_that_no_alert_has(desk: Desk, tmp_path: Path) -> None:
+    made = invoke("silence", "add", "detectr=large_amount", "--reason", "works", cwd=tmp_path)
+    assert (made.returncode, "no known alert has the label detectr" in made.stderr) == (0, True), made.stderr
 
 
 def test_open_cases_are_listed_and_shown(desk: Desk, tmp_path: Path) -> None:
@@ -107,6 +113,27 @@ def test_without_a_notifier_a_verb_says_where_it_looked(tmp_path: Path, monkeypa
     run = invoke("silence", "ls", cwd=tmp_path)
     assert (run.returncode, "asking the notifier at http://127.0.0.1:1" in run.stderr) == (3, True)
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [(404, b"[]"), (404, b'"no"'), (500, b'{"message": "x"}'), (422, b'{"error": {"type": "x"}}'), (200, b"<html>")],
+    ids=repr,
+)
+def test_an_address_at_which_something_else_answers_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, answer: bytes
+) -> None:
+    class Other(QuietHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    with serving(Other) as url:
+        monkeypatch.setenv("LOZENGE_NOTIFIER_URL", url)
+        run = invoke("silence", "ls", cwd=tmp_path)
+    assert (run.returncode, "it is not a notifier" in run.stderr) == (3, True), run.stderr
 
 
 def test_a_token_that_cannot_be_sent_is_refused_by_its_variable(

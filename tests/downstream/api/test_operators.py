@@ -212,10 +212,29 @@ def test_a_silence_names_a_detector_of_which_no_alert_has_come(client: Client, d
     for matchers, unknown in (
         (["detector = large_amount"], []),
         (["detector = large_amont", "severity = high"], ["large_amont"]),
-        (['detector =~ "none.*"'], []),
+        (['detector =~ "large_.*"'], []),
+        (['detector =~ "none.*"'], ["none.*"]),
+        (["detector != none"], []),
     ):
-        _, made = client.ask("POST", "/silences", asked | {"matchers": matchers})
+        _, made = client.ask("POST", "/silences", asked | {"matchers": [*matchers, "entity = card:7"]})
         assert made["unknown_detectors"] == unknown
+
+
+def test_a_silence_names_the_labels_that_no_known_alert_has(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.take(record(labels={"team": "red"}))
+    matchers = ["detectr = large_amount", "team = red", "entity = card:7", "release = r1", "severity >= high"]
+    asked = {"author": "ann", "reason": "works", "seconds": 600, "matchers": matchers}
+    assert client.ask("POST", "/silences", asked)[1]["unknown_labels"] == ["detectr"]
+
+
+@pytest.mark.parametrize(
+    "matchers",
+    [["detector = a", "detector = b"], ["severity >= high", "severity <= low"], ['severity =~ "HIGH"', "detector = a"]],
+)
+def test_a_silence_that_no_alert_matches_is_refused(client: Client, matchers: list[str]) -> None:
+    asked = {"author": "ann", "reason": "works", "seconds": 600, "matchers": matchers}
+    status, answer = client.ask("POST", "/silences", asked)
+    assert (status, "no alert matches all of them" in answer["error"]) == (422, True), answer
 
 
 @pytest.mark.parametrize(

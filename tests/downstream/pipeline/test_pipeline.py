@@ -47,6 +47,26 @@ def test_without_a_routing_file_each_alert_is_notified_alone_at_once(desk: Desk,
     assert desk.later(7200) == 0, "the case is closed: nothing can come of it any more"
 
 
+def test_the_longest_times_that_a_route_may_have_are_in_every_calendar(desk: Desk, record: MakeRecord) -> None:
+    times = ("group_wait", "group_interval", "repeat_interval", "resolve_timeout")
+    desk.routing(route=dict.fromkeys(times, "36500d") | {"group_by": ["entity"]})
+    desk.take(record())
+    assert desk.later(36_500 * 86_400) == 1
+    (notification,) = desk.notifications()
+    assert notification["alerts"][0]["resolves_at"].startswith("2126-")
+
+
+def test_a_case_of_all_alerts_of_a_route_is_about_the_route(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"group_by": [], "group_interval": "1s"})
+    for number in range(3):
+        desk.take(record(number, entity={"type": "card", "id": f"card-{number}"}))
+        desk.later(5)
+    with desk.store.reading() as t:
+        sent = t.outbox.pending(10)
+    assert [each.key for each in sent] == [b"route=default"] * 3, "one key, so one partition: their order is kept"
+    assert {each["case_id"] for each in desk.notifications()} == {desk.notifications()[0]["case_id"]}
+
+
 def test_channels_get_the_same_fields_as_kafka(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops", "chat"]})
     desk.take(record())

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lozenge_downstream.model import SEVERITIES
-from lozenge_downstream.routing.matchers import Matcher, all_match, parse
+from lozenge_downstream.routing.matchers import Matcher, all_match, are_contradictory, parse
 
-LABELS = {"detector": "large_amount", "severity": "high", "entity": "card:7"}
+LABELS = {
+    "detector": "large_amount",
+    "severity": "high",
+    "entity": "card:7",
+    "card-brand": "visa",
+    "card.brand": "visa",
+    "k8s/app": "payments",
+}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +35,9 @@ LABELS = {"detector": "large_amount", "severity": "high", "entity": "card:7"}
         ("severity <= high", True),
         ("team = ops", False),
         ('team = ""', True),
+        ("card-brand = visa", True),
+        ("card.brand!=visa", False),
+        ("k8s/app =~ pay.*", True),
     ],
 )
 def test_a_condition_is_on_a_whole_label(text: str, holds: bool) -> None:
@@ -75,6 +85,41 @@ def test_a_backslash_of_an_expression_is_its_own() -> None:
     assert parse(r'entity =~ "card:\d+"')({"entity": "card:17"})
 
 
+@pytest.mark.parametrize(
+    ("texts", "contradictory"),
+    [
+        (["detector = a", "detector = b"], True),
+        (["detector = a", "detector != a"], True),
+        (["detector = a", 'detector =~ "b.*"'], True),
+        (["severity >= high", "severity <= low"], True),
+        (["severity =~ HIGH"], True),
+        (["severity = low", "severity >= low", "detector = a"], False),
+        (['detector =~ "a.*"', "detector != ab"], False),
+        ([], False),
+    ],
+)
+def test_conditions_that_no_alert_meets_are_found(texts: list[str], contradictory: bool) -> None:
+    assert are_contradictory([parse(text) for text in texts]) is contradictory
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "implied"),
+    [
+        ("detector = a", ["detector = a", "team = b"], True),
+        ('detector =~ "a.*"', ["detector = ab"], True),
+        ('team =~ ".*"', [], True),
+        ("severity >= low", ["severity >= high"], True),
+        ("severity != info", ["severity =~ high"], True),
+        ("severity >= info", [], True),
+        ("severity >= high", ["severity >= low"], False),
+        ("detector = a", ['detector =~ "a"'], False),
+        ("team != a", [], False),
+    ],
+)
+def test_a_condition_that_others_imply_is_found(text: str, others: list[str], implied: bool) -> None:
+    assert parse(text).is_implied_by([parse(other) for other in others]) is implied
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 LABEL = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 OPERATOR = st.sampled_from(["=", "!=", "=~", "!~", ">=", "<="])
@@ -114,3 +159,17 @@ def test_a_matcher_that_is_not_open_does_not_match_every_alert(text: str) -> Non
         return
     if not matcher.is_open:
         assert not all(matcher(labels) for labels in ({}, *({matcher.label: value} for value in SEVERITIES)))
+
+
+@given(st.lists(WRITTEN | OPEN, max_size=3), WRITTEN | OPEN, st.data())
+def test_no_alert_contradicts_what_is_said_about_conditions(texts: list[str], text: str, data: st.DataObject) -> None:
+    try:
+        others, matcher = [parse(each) for each in texts], parse(text)
+    except ValueError:
+        return
+    values = [each.value for each in (*others, matcher)] + ["", "x"]
+    labels = {each.label: data.draw(st.sampled_from(values)) for each in (*others, matcher)}
+    labels["severity"] = data.draw(st.sampled_from(SEVERITIES))
+    if all_match(others, labels):
+        assert not are_contradictory(others)
+        assert matcher(labels) or not matcher.is_implied_by(others)

@@ -59,5 +59,104 @@ def test_labels_of_routes_are_warned_about_once(tmp_path: Path) -> None:
     ]
 
 
+ROUTES = """
+[[route.routes]]
+name = "a"
+matchers = [{}]
+{}
+[[route.routes]]
+name = "b"
+matchers = [{}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "second", "is_reached"),
+    [
+        ("", "", '"severity = high"', False),
+        ('"severity >= low"', "", '"severity >= high"', False),
+        ('"detector = x"', "", '"detector = x", "severity = low"', False),
+        ("'detector =~ \".*\"'", "", '"detector = x"', False),
+        ("'detector =~ \"card_.*\"'", "", '"detector = card_velocity"', False),
+        ('"severity >= low"', "continue = true", '"severity >= high"', True),
+        ('"severity >= high"', "", '"severity >= low"', True),
+        ('"detector = x", "severity = low"', "", '"detector = x"', True),
+        ('"detector = x"', "", '"detector = y"', True),
+    ],
+)
+def test_a_route_that_no_alert_reaches_is_warned_about(
+    tmp_path: Path, first: str, more: str, second: str, is_reached: bool
+) -> None:
+    found = warnings_of(routing(tmp_path, ROUTES.format(first, more, second)))
+    warning = "route.routes.1: no alert reaches it, since route.routes.0 takes each without `continue`"
+    assert found == ([] if is_reached else [warning])
+
+
+def test_matchers_that_no_alert_matches_are_warned_about(tmp_path: Path) -> None:
+    text = """
+        [[route.routes]]
+        name = "a"
+        matchers = ["severity >= high"]
+        [[route.routes.routes]]
+        name = "b"
+        matchers = ["severity = low"]
+        [[route.routes]]
+        name = "c"
+        matchers = ['severity =~ "HIGH|CRITICAL"']
+        [[inhibit_rules]]
+        source_matchers = ["detector = a", "detector = b"]
+        target_matchers = ["severity = low"]
+        equal = ["entity"]
+    """
+    assert warnings_of(routing(tmp_path, text)) == [
+        "inhibit_rules.0.source_matchers: no alert matches all of them",
+        "route.routes.0.routes.0.matchers: no alert matches all of them, with those of the routes above",
+        "route.routes.1.matchers: no alert matches all of them, with those of the routes above",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repeat", "resolve", "warned"), [("4h", "1h", True), ("1h", "1h", True), ("59m", "1h", False)]
+)
+def test_a_repeat_that_never_comes_is_warned_about_once(
+    tmp_path: Path, repeat: str, resolve: str, warned: bool
+) -> None:
+    text = f'[route]\nrepeat_interval = "{repeat}"\nresolve_timeout = "{resolve}"\n[[route.routes]]\nname = "a"\n'
+    found = warnings_of(routing(tmp_path, text))
+    assert (
+        found
+        == [
+            f"route.repeat_interval: it is not shorter than resolve_timeout, {resolve}: "
+            "a case resolves before it is repeated"
+        ]
+        * warned
+    )
+
+
+def test_a_channel_without_a_route_is_warned_about(tmp_path: Path) -> None:
+    channel = '[channels.{}]\ntype = "kafka"\ntopic = "t"\n'
+    text = '[route]\nchannels = ["a"]\n' + channel.format("a") + channel.format("b")
+    assert warnings_of(routing(tmp_path, text)) == ["channels.b: no route sends to it"]
+
+
+def test_an_interval_that_is_always_or_never_is_warned_about(tmp_path: Path) -> None:
+    text = """
+        [time_intervals.all]
+        location = "Europe/Berlin"
+        [time_intervals.none]
+        days_of_month = [30, -31]
+        months = ["feb"]
+        [time_intervals.leap]
+        days_of_month = [29]
+        months = ["feb"]
+        [time_intervals.last]
+        days_of_month = [31]
+    """
+    assert warnings_of(routing(tmp_path, text)) == [
+        "time_intervals.all: it has no condition, so every moment is in it",
+        "time_intervals.none.days_of_month: none of its months has such a day, so no moment is in it",
+    ]
+
+
 def test_a_usual_file_has_no_warnings(tmp_path: Path) -> None:
     assert warnings_of(routing(tmp_path, RULE.format('["entity"]') + "[route]\ngroup_by = ['entity']\n")) == []
