@@ -16,6 +16,8 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 
 HELD_SECONDS = 60.0
 """How long a transaction may be open before it is a problem. Upstream's and jobs' end within seconds."""
+FIRST_CLOCK = 946_684_800.0
+"""The year 2000: an earlier Kafka timestamp says nothing about when its record was written."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,14 @@ def lag_of(kafka: KafkaSettings, group: str, held_seconds: float = HELD_SECONDS)
         + sum(open_offsets.values()),
         lost=sum(lost.values()),
         blocked=_left_open(kafka, open_offsets, ends, time.time() - held_seconds),
-        seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
+        seconds=oldest_age(written.values(), time.time()),
         output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
+
+
+def oldest_age(written: Iterable[float], now: float) -> float:
+    """The seconds since the oldest of the Unix times `written`; those of producers without a clock do not count."""
+    return max(0.0, now - min((at for at in written if at >= FIRST_CLOCK), default=now))
 
 
 def _watermarks(

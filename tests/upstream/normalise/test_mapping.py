@@ -58,6 +58,32 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
         ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by an earlier file"),
         ('path = "shop"', 'path = "shop", pattern = "[[:alpha:]]+"', r"write \p{Alpha}"),
+        *(
+            (f'path = "{path}"', f"path = {new}", "is no path. Names of nested fields are joined by dots")
+            for path, new in (
+                ("shop", "'$.shop'"),
+                ("shop", "'/shop'"),
+                ("shop", "'shop[0]'"),
+                ("shop", "'shop.[0].id'"),
+                ("shop", "'`shop`'"),
+                ("shop", "'[\"shop\"]'"),
+                ("card.number", r"'card\.number'"),
+                ("sum.value", "'$[\"sum\"].value'"),
+            )
+        ),
+        ('value = "4829"', 'value = "482"', "482: a merchant category has four digits"),
+        (
+            '"constant", value = "4829"',
+            '"lookup", path = "kind", table = { transfer = "4829", food = "groceries" }',
+            "groceries: a merchant category has four digits",
+        ),
+        (
+            'path = "sum.value"',
+            'path = "sum.value", sign = { path = "kind", plus = ["BUY", "VOID"], minus = ["VOID"] }',
+            "VOID cannot be payments and reversals at once",
+        ),
+        ('"+01:00"', '"+19:00"', "offset_default"),
+        ('"+01:00"', '"+01:60"', "offset_default"),
         ("[fields]", "[fields", "not TOML"),
     ],
 )
@@ -67,6 +93,12 @@ def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: 
     with pytest.raises(ConfigError) as caught:
         mapping.load(tmp_path)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["$oid", '"$"', '"a[0]"', '"/shop"', "Errors?", "Use Chip", "größe"])
+def test_any_name_can_be_a_path(tmp_path: Path, name: str) -> None:
+    (tmp_path / "wallet.toml").write_text(NESTED.replace('path = "shop"', f"path = '{name}'"))
+    assert name in {m.source: m for m in mapping.load(tmp_path)}["wallet"].paths
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["lf", "crlf"])

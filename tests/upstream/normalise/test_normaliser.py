@@ -312,6 +312,12 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
         f"reversal, as the customer cancelled: {mti}": (iso(mti=mti, de39="17"), {"auth_result": "approved"})
         for mti in ("0400", "0401", "0420", "0421")
     },
+    "response code as a number": (iso(de39=0), {"auth_result": "approved"}),
+    "another response code as a number": (iso(de39=5), {"auth_result": "declined"}),
+    "entry mode as a number": (iso(de22=10), {"channel": "pos"}),
+    "cash, as a number": (iso(de3=11000), {"channel": "atm"}),
+    "adjustment, as a number": (iso(de3=20000), {"amount": Decimal("12.5")}),
+    "refund, as a number": (iso(de3=200000), {"amount": Decimal("-12.5")}),
     "reversal without a reason": (iso(mti="0400", de39=ABSENT), {"auth_result": "approved"}),
     "answer to a reversal of nothing": (iso(mti="0410", de39="25"), {"auth_result": "declined"}),
     "refund": (iso(de3="200000"), {"amount": Decimal("-12.5")}),
@@ -391,6 +397,7 @@ SEVERAL = changed(
     merchant_id={"transform": "text", "path": '"card.merchant"'},
 )
 OTHERS = changed(
+    mcc={"transform": "text", "path": "mcc"},
     amount={"transform": "decimal", "path": "amount", "invert": True},
     country={"transform": "lookup", "path": "country", "table": {"Kosovo": "XK"}},
     event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "ms"},
@@ -438,6 +445,7 @@ DECLARED: dict[str, tuple[Mapping, bytes, dict[str, Any] | str]] = {
     "alpha-3": (SEVERAL, several(), {"country": "GB"}),
     "alpha-3 of Kosovo": (SEVERAL, several(country="XKX"), {"country": "XK"}),
     "no alpha-3": (SEVERAL, several(country="GB"), "unknown:country"),
+    "three digits of a merchant category, without a pattern": (OTHERS, others(mcc="742"), "format:mcc"),
     "country by lookup": (OTHERS, others(), {"country": "XK"}),
     "money out is negative": (OTHERS, others(), {"amount": Decimal(100)}),
     "a payment by its type": (SEVERAL, several(amount="20.00"), {"amount": Decimal(20)}),

@@ -5,10 +5,11 @@ The transforms are a closed set, so a mapping can be read, checked and trusted w
 a dead letter; a mapping cannot declare that away, except with a `default`.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge_upstream.normalise import countries
@@ -40,6 +41,7 @@ _WORDS = {
     "currency": set(MINOR_DIGITS),
 }
 
+_MCC = "[0-9]{4}"
 _Free = Annotated[Text | Lookup | Constant, Field(discriminator="transform")]
 _Word = Annotated[Lookup | First | Constant, Field(discriminator="transform")]
 
@@ -78,6 +80,15 @@ class Fields(BaseModel):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    @field_validator("mcc")
+    @classmethod
+    def _mcc_has_four_digits(cls, spec: Text | Lookup | Constant) -> Text | Lookup | Constant:
+        if wrong := sorted(word for word in spec.words if not re.fullmatch(_MCC, word)):
+            raise ValueError(f"{', '.join(wrong)}: a merchant category has four digits (ISO 18245)")
+        if isinstance(spec, Text) and spec.pattern is None:
+            return spec.model_copy(update={"pattern": _MCC})
+        return spec
 
     @model_validator(mode="after")
     def _card_number_only_as_token(self) -> "Fields":

@@ -3,10 +3,23 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 _SEGMENT = r'("[^"]+"|[^."]+)'
-JsonPath = Annotated[str, StringConstraints(pattern=rf"^{_SEGMENT}(\.{_SEGMENT})*$")]
+_OF_OTHER_LANGUAGES = r"^\$(?=[.\[]|$)|^/|[\[\]\\`]"
+
+
+def _is_path(path: str) -> str:
+    other = re.search(_OF_OTHER_LANGUAGES, re.sub(r'"[^"]+"', "", path))
+    if other or not re.fullmatch(rf"{_SEGMENT}(\.{_SEGMENT})*", path):
+        raise ValueError(
+            f"{path!r} is no path. Names of nested fields are joined by dots, card.pan; one with other characters is "
+            'quoted, "card[pan]"; elements of a list cannot be named'
+        )
+    return path
+
+
+JsonPath = Annotated[str, AfterValidator(_is_path)]
 """A JSON field, or fields joined by dots where the format nests. A name that has a dot is quoted: `"card.pan"`."""
 
 
@@ -86,14 +99,21 @@ class Sign(BaseModel):
     plus: tuple[str, ...]
     minus: tuple[str, ...]
 
+    @model_validator(mode="after")
+    def _are_different(self) -> "Sign":
+        if both := sorted({*self.plus} & {*self.minus}):
+            raise ValueError(f"{', '.join(both)} cannot be payments and reversals at once")
+        return self
+
 
 class Slice(BaseModel):
-    """A raw field, or its first `length` characters."""
+    """A raw field, or its first `length` characters. A number that lost its leading zeros gets them back by `pad`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: JsonPath
     length: Annotated[int, Field(ge=1, le=128)] | None = None
+    pad: Annotated[int, Field(ge=1, le=19)] | None = None
 
 
 class Credits(Slice):
@@ -148,7 +168,7 @@ class TimestampIso(_FromPath):
     """
 
     transform: Literal["timestamp_iso"]
-    offset_default: Annotated[str, StringConstraints(pattern=r"^(Z|[+-]\d\d:\d\d)$")] | None = None
+    offset_default: Annotated[str, StringConstraints(pattern=r"^(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)$")] | None = None
 
 
 class TimestampEpoch(_FromPath):

@@ -123,7 +123,7 @@ def _signed(amount: Made, spec: m.Decimal | m.MinorUnits, row: Row) -> Made:
         kind = row.text(spec.sign.path)
         direction = F.when(kind.isin(*spec.sign.plus), payment).when(kind.isin(*spec.sign.minus), -payment)
     if spec.credits is not None:
-        credit = _shortened(row.text(spec.credits.path), spec.credits.length).isin(*spec.credits.values)
+        credit = _slice(spec.credits, row).isin(*spec.credits.values)
         direction = direction * F.when(credit, -1).otherwise(1)
     return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"))
 
@@ -133,7 +133,7 @@ def _minor_units(spec: m.MinorUnits, row: Row) -> Made:
     unit = _by_digits(row.minor_digits, lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
     units = _units(text)
     if spec.sign is not None and spec.remaining is not None:
-        rest = _shortened(row.text(spec.remaining.path), spec.remaining.length)
+        rest = _slice(spec.remaining, row)
         of_a_part = row.text(spec.sign.path).isin(*spec.sign.minus) & (rest != "")
         units = F.when(of_a_part, F.when(_units(rest) <= units, units - _units(rest))).otherwise(units)
     kind = (
@@ -188,12 +188,13 @@ def _first(spec: m.First, row: Row) -> Made:
         if table.default is not None:
             value = F.when((text != "") & ~text.rlike(OTHER_TYPE), table.default).otherwise(value)
         for word, meaning in table.table.items():
-            value = F.when(_shortened(text, table.length) == word, meaning).otherwise(value)
+            value = F.when(_slice(table, row) == word, meaning).otherwise(value)
     return Made(value, fault(row.text(spec.of[-1].path), "unknown"))
 
 
-def _shortened(text: Column, length: int | None) -> Column:
-    return text if length is None else F.left(text, F.lit(length))
+def _slice(spec: m.Slice, row: Row) -> Column:
+    text = _padded(row.text(spec.path), spec.pad)
+    return text if spec.length is None else F.left(text, F.lit(spec.length))
 
 
 def _lookup(text: Column, table: dict[str, str], default: str | None, blank: str | None = None) -> Made:
