@@ -103,7 +103,7 @@ def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]
         try:
             before = group.read()
             ended = processed_offsets(
-                before.offsets, before.missing, newest([s for s in segments if s.topic == reset.topic])
+                before.offsets, before.missing | before.moved, newest([s for s in segments if s.topic == reset.topic])
             )
             target = {**before.offsets, **reset.target}
             segment = CoverageSegment(

@@ -8,7 +8,7 @@ from lozenge_upstream.streaming.query_errors import OVERFLOW, failed, summary
 OF_SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception
 Caused by: org.apache.spark.SparkException: Job aborted
   at org.apache.spark.Somewhere
-Caused by: java.lang.IllegalStateException: some data may have been lost
+Caused by: java.lang.IllegalStateException: no space left
 === Streaming Query ===
 Project [hmac(pan, the-token-key)]"""
 
@@ -16,7 +16,7 @@ Project [hmac(pan, the-token-key)]"""
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (OF_SPARK, "java.lang.IllegalStateException: some data may have been lost"),
+        (OF_SPARK, "java.lang.IllegalStateException: no space left"),
         ("\n  one line \nProject [hmac(pan, the-token-key)]", "one line"),
         ("", "ValueError"),
         ("x" * 501, "x" * 500),
@@ -31,6 +31,20 @@ def test_a_failed_query_says_what_a_restart_does() -> None:
     assert error.message == "normalising: the query failed: " + summary(ValueError(OF_SPARK))
     assert "last committed offsets" in error.hint
     assert "the-token-key" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position {offset=200} is out of range",
+        "org.apache.spark.sql.kafka010.KafkaIllegalStateException: [KAFKA_DATA_LOSS.START_OFFSET_RESET] Kafka data",
+        "java.lang.IllegalStateException: Some data may have been lost because they are not available in Kafka",
+    ],
+)
+def test_records_that_are_gone_while_it_runs_lead_to_the_command_that_accepts_the_loss(cause: str) -> None:
+    error = failed(ValueError(f"[STREAM_FAILED] terminated\nCaused by: {cause}\n at org.apache.spark"))
+    assert error.message == f"normalising: raw records to read next are gone: {cause}"
+    assert "`lozenge offsets upstream` accepts the loss" in error.hint
 
 
 def test_an_error_for_a_person_stays_as_it_is() -> None:

@@ -6,6 +6,10 @@ OVERFLOW = "java.lang.ArithmeticException: long overflow"
 """What Spark's source raises on a timestamp in nanoseconds. No expression of a mapping can overflow."""
 
 
+DATA_LOSS = ("OffsetOutOfRangeException", "KAFKA_DATA_LOSS", "data may have been lost")
+"""What Kafka's consumer and Spark's source say where the records to read next are gone."""
+
+
 def summary(error: Exception) -> str:
     """The innermost cause that the text of `error` names."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -23,6 +27,11 @@ def failed(error: Exception) -> LozengeError:
             "milliseconds, so its producer counts in nanoseconds",
             hint="nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets upstream --topic TOPIC "
             '--to "PARTITION:OFFSET"` resumes after it; set message.timestamp.after.max.ms on the topic',
+        )
+    if any(sign in str(error) for sign in DATA_LOSS):
+        return LozengeError(
+            f"normalising: raw records to read next are gone: {summary(error)}",
+            hint="the next start names their topic, partition and offsets; `lozenge offsets upstream` accepts the loss",
         )
     return LozengeError(
         f"normalising: the query failed: {summary(error)}", hint="a restart resumes at the last committed offsets"

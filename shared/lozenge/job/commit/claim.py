@@ -110,7 +110,8 @@ class Claims:
     def _resumed(self, positions: Positions) -> StartPosition:
         app, topic, known = self._identity.app, self._identity.input, self.coverage.newest
         bounds = within(self.group.bounds(), positions.offsets)
-        offsets = resolve_start_offsets(app, topic, positions, bounds, known, self._declaration.missed)
+        missed, stateless = self._declaration.missed, self._declaration.stateless
+        offsets = resolve_start_offsets(app, topic, positions, bounds, known, missed, stateless=stateless)
         return StartPosition(offsets, positions.metadata or CommitMetadata(0))
 
     def _without_backlog(self, start: StartPosition) -> StartPosition:

@@ -28,12 +28,15 @@ def resolve_start_offsets(
     bounds: Mapping[int, tuple[int, int]],
     known: CoverageSegment | None,
     missed: str,
+    *,
+    stateless: bool = True,
 ) -> dict[int, int]:
     """The offsets at which `app` resumes; `bounds` are the earliest offset and the end of each partition of `topic`.
 
     `known` is the newest coverage segment of the present topic. None means that the detector never ran: then any start
     is right, as it is in a new partition. Events that retention has removed are skipped where `missed` is "skip".
-    Raises OffsetsLost.
+    Offsets that another tool has moved are taken if the detector is `stateless`: a state belongs to the offsets that
+    were committed with it. Raises OffsetsLost.
     """
     offsets, problems, gone = dict(positions.offsets), [], 0
     for partition, (earliest, end) in sorted(bounds.items()):
@@ -48,12 +51,17 @@ def resolve_start_offsets(
             offsets[partition] = earliest
             if missed == "stop":
                 problems.append(f"partition {partition}: {offset} is next, but the earliest is {earliest}")
+        elif not stateless and known is not None and partition in known.since and partition in positions.moved:
+            problems.append(
+                f"partition {partition}: another tool has moved the offset to {offset}, and the state is of another one"
+            )
     if problems:
+        state = "" if stateless else " with --state rebuild or fresh"
         raise OffsetsLost(
-            f"starting {app}: {topic} no longer has the events to process next",
+            f"starting {app}: it cannot resume at its committed offsets of {topic}",
             problems=problems,
-            hint=f"`lozenge offsets {app} --earliest` (or --latest, --at, --to) resumes there, and `lozenge coverage "
-            f'{app}` keeps the gap; missed = "skip" in [tool.lozenge] skips what retention has removed',
+            hint=f"`lozenge offsets {app} --earliest` (or --latest, --at, --to) resumes there{state}, and `lozenge "
+            f'coverage {app}` keeps the gap; missed = "skip" in [tool.lozenge] skips what retention has removed',
         )
     if gone:
         logger().error(f"{app}: retention removed {gone} unprocessed events; they are skipped")

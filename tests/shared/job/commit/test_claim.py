@@ -96,6 +96,16 @@ def test_offsets_that_another_tool_has_moved_leave_a_gap_or_a_repetition_in_the_
     assert len(segments_in(scripted.transactions[1].records)) == 1, "the claim has committed its own offsets"
 
 
+@pytest.mark.parametrize("kind", ["aggregate", "stateful"])
+def test_a_detector_with_state_does_not_start_at_offsets_that_another_tool_has_moved(
+    kind: str, scripted: ScriptedBroker
+) -> None:
+    scripted.positions = Positions({0: 90, 1: 20}, CommitMetadata(1), moved=frozenset({0}))
+    with pytest.raises(OffsetsLost, match="partition 0: another tool has moved the offset to 90"):
+        scripted.claims(declared(kind)).claim(2, VERSIONS)
+    assert scripted.transactions == []
+
+
 def test_offsets_of_a_tool_are_no_move_for_a_detector_that_never_ran(scripted: ScriptedBroker) -> None:
     scripted.positions, scripted.segments = Positions({0: 90, 1: 3}, None, moved=frozenset({0, 1})), []
     assert scripted.claims().claim(1, VERSIONS).offsets == {0: 90, 1: 3}

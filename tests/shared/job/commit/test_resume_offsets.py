@@ -40,6 +40,16 @@ def test_every_lost_partition_is_named_at_once() -> None:
     assert "lozenge offsets spotter --earliest" in raised.value.hint
 
 
+def test_a_state_is_not_resumed_at_offsets_that_another_tool_has_moved() -> None:
+    moved = Positions({0: 20, 1: 5}, None, moved=frozenset({0, 1}))
+    assert resolve_start_offsets("spotter", "events", moved, BOUNDS, KNOWN, "stop") == {0: 20, 1: 5}
+    assert resolve_start_offsets("spotter", "events", moved, BOUNDS, None, "stop", stateless=False) == {0: 20, 1: 5}
+    with pytest.raises(OffsetsLost, match="partition 1: another tool has moved the offset to 5") as raised:
+        resolve_start_offsets("spotter", "events", moved, BOUNDS, KNOWN, "stop", stateless=False)
+    assert len(raised.value.problems) == 2
+    assert "with --state rebuild or fresh" in raised.value.hint
+
+
 def test_expired_offsets_are_not_a_first_start() -> None:
     with pytest.raises(OffsetsLost, match="partition 1: the committed offset has expired; the last known one is 7"):
         at({0: 10, 1: 0}, missing=frozenset({1}))
