@@ -14,6 +14,9 @@ from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
 from lozenge_deploy.observe.record_view import decoded, shown_headers, text, time_of
 
+STEP = 20
+"""Offsets before the end at which the search begins: records may be large."""
+
 
 def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool = False) -> Iterator[dict[str, Any]]:
     """The newest `count` committed records of each partition together, oldest first, at most `count` in all.
@@ -27,7 +30,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool =
             f"reading {topic}: there is no such topic", hint=f"existing topics: {', '.join(near or existing)}"
         )
     settle_ids(kafka, ())
-    found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count)
+    found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count, step=STEP)
     for message in in_order(found, time.time())[-count:]:
         yield {
             "partition": message.partition(),

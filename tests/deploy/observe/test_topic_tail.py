@@ -1,18 +1,22 @@
 """The order in which the latest records of several partitions are shown."""
 
+from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
-from lozenge_deploy.observe.topic_tail import in_order
+from lozenge.kafka import topic_reader
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.observe import topic_tail
+from lozenge_deploy.observe.topic_tail import in_order, latest
 
 NOW = 1_772_366_400
 MICROSECONDS = NOW * 1_000_000
 
 
 class Written(NamedTuple):
-    """As much of a message as its order depends on."""
+    """As much of a message as its place among others depends on."""
 
     at_partition: int
     at_offset: int
@@ -21,8 +25,20 @@ class Written(NamedTuple):
     def partition(self) -> int:
         return self.at_partition
 
+    def offset(self) -> int:
+        return self.at_offset
+
     def timestamp(self) -> tuple[int, int]:
         return TIMESTAMP_CREATE_TIME, self.milliseconds
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> None:
+        return None
+
+    def headers(self) -> None:
+        return None
 
 
 def offsets(*times_of_partitions: list[int]) -> list[tuple[int, int]]:
@@ -49,3 +65,22 @@ def test_a_record_with_a_wrong_time_stays_between_its_neighbours(wrong: int) -> 
 def test_the_newest_record_of_a_partition_is_among_the_newest_although_its_time_is_wrong() -> None:
     assert offsets([millis(1), MICROSECONDS], [millis(2), millis(3)])[-1] == (0, 1)
     assert offsets([millis(4), NOW], [millis(2), millis(3)])[-1] == (0, 1)
+
+
+def test_the_newest_records_are_looked_for_near_the_end_since_records_may_be_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end, was_read = 1_000_000, []
+
+    def read(_kafka: object, _topic: str, starts: dict[int, int]) -> Iterator[Written]:
+        for offset in range(starts[0], end):
+            was_read.append(offset)
+            if offset % 100 == 7:  # the others are markers of transactions
+                yield Written(0, offset, millis(1))
+
+    monkeypatch.setattr(topic_reader, "read", read)
+    monkeypatch.setattr(topic_tail, "partitions", lambda _: {"t": 1})
+    monkeypatch.setattr(topic_tail, "settle_ids", lambda *_: None)
+    monkeypatch.setattr(topic_tail, "bounds", lambda *_: {0: (0, end)})
+    assert [row["offset"] for row in latest(KafkaSettings(), "t", 2)] == [end - 193, end - 93]
+    assert len(was_read) < 1_000

@@ -24,6 +24,8 @@ class OutputFormat(StrEnum):
 
 
 UNLIMITED_WIDTH = 10_000
+GAP = 2
+"""Blanks between two columns."""
 MOST_CHARACTERS = 1_000
 """Of a value in a table; `-o wide` and `-o json` show all of it."""
 
@@ -39,21 +41,23 @@ def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequenc
     if how is OutputFormat.JSON:
         print_json(rows)
         return
+    from rich.cells import cell_len
     from rich.table import Table
 
     columns = list(brief if brief and how is OutputFormat.TABLE else dict.fromkeys(chain.from_iterable(rows)))
     cells = [{column: visible(_text(row.get(column), how)) for column in columns} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
+    widths: list[int] = []
     for column in columns:
         numeric = all(isinstance(row.get(column), int | float | None) for row in rows)
         texts = (column, *(row[column] for row in cells))
-        longest = max((len(word) for text in texts for word in text.split()), default=0)
+        longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
+        widths.append(longest)
         table.add_column(visible(column), justify="right" if numeric else "left", min_width=longest)
     for row in cells:
         table.add_row(*row.values())
     console = _console()
-    unlimited = console.options.update_width(UNLIMITED_WIDTH)
-    if console.measure(table, options=unlimited).minimum > console.width:  # it would cut words and, worse, numbers
+    if sum(widths) + GAP * (len(widths) - 1) > console.width:  # it would cut words and, worse, numbers
         table = _vertical(cells)
     console.print(table)
 
