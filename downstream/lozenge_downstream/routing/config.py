@@ -40,7 +40,7 @@ from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
 from lozenge_downstream.routing.matchers import MatcherField
 from lozenge_downstream.routing.time_intervals import TimeInterval
-from lozenge_downstream.routing.tree import INHERITED, LONGEST, Name, Route
+from lozenge_downstream.routing.tree import INHERITED, Name, Route, at_least
 
 NOT_OF_THE_ROOT = ("matchers", "continue", "mute_time_intervals", "active_time_intervals")
 AnyChannel = Annotated[Channel, channel_of()]
@@ -65,7 +65,7 @@ class RateLimit(_Strict):
     """How many alerts of one detector are notified in a time. The others are stored until an operator decides."""
 
     alerts: Annotated[int, Field(ge=1)] = 1_000
-    within: Annotated[TextDuration, Field(ge=timedelta(minutes=1), le=LONGEST)] = timedelta(minutes=1)  # whole minutes
+    within: Annotated[TextDuration, at_least(timedelta(minutes=1))] = timedelta(minutes=1)  # minutes are counted
 
 
 class DetectorAlarms(_Strict):
@@ -143,10 +143,33 @@ def _parsed(content: bytes, doing: str, secrets: bool) -> Routing:
 def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:
     # only location and message: pydantic's own text quotes the input, which may be a secret
     return [
-        f"{'.'.join(str(part) for part in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
-        for e in error.errors(include_url=False, include_context=False, include_input=False)
+        f"{'.'.join(str(part) for part in e['loc'])}: {_said(e['type'], e['msg'], e.get('ctx', {}))}"
+        for e in error.errors(include_url=False, include_input=False)
         if not _was_inherited(e["loc"], raw)
     ]
+
+
+_WORDS = {
+    "extra_forbidden": "there is no such field",
+    "tuple_type": 'it must be a list, such as ["a", "b"]',
+    "dict_type": "it must be a table, with fields of its own",
+    "model_type": "it must be a table, with fields of its own",
+    "model_attributes_type": "it must be a table, with fields of its own",
+}
+_LIMITS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
+
+
+def _said(kind: str, message: str, limits: dict[str, Any]) -> str:
+    """A problem that pydantic found, in the words of the file."""
+    if kind in _LIMITS:
+        (limit,) = limits.values()
+        return f"it must be {_LIMITS[kind]} {limit}"
+    return _WORDS.get(kind, message.removeprefix("Value error, "))
 
 
 def _was_inherited(location: tuple[Any, ...], raw: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from lozenge.durations import TextDuration
+from lozenge.durations import TextDuration, text_of
 from lozenge_downstream.routing.matchers import Labels, MatcherField, all_match
 from lozenge_downstream.routing.time_intervals import TimeInterval
 
@@ -61,8 +61,21 @@ Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_print
 _Label = Annotated[str, Field(min_length=1)]
 LONGEST = timedelta(days=36_500)
 """The most that a time may be: a moment that lies so far ahead is still in the calendar."""
-_Wait = Annotated[TextDuration, Field(ge=timedelta(), le=LONGEST)]
-_Time = Annotated[TextDuration, Field(gt=timedelta(), le=LONGEST)]
+
+
+def at_least(shortest: timedelta) -> AfterValidator:
+    """Validates that a time is so long, and at most LONGEST."""
+
+    def check(given: timedelta) -> timedelta:
+        if not shortest <= given <= LONGEST:
+            raise ValueError(f"it must be from {text_of(shortest)} to {text_of(LONGEST)}")
+        return given
+
+    return AfterValidator(check)
+
+
+_Wait = Annotated[TextDuration, at_least(timedelta())]
+_Time = Annotated[TextDuration, at_least(timedelta(milliseconds=1))]
 
 
 class Route(BaseModel):

@@ -113,13 +113,13 @@ def test_every_problem_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.M
         "'dire' is none of info, low",
         "route.routes.0.mute_time_intervals: there is no [time_intervals.holidays]",
         "route.routes.1.name: 'r' is the name of an earlier route",
-        "route.routes.1.channels: Input should be",
+        "route.routes.1.channels: it must be a list",
         "route.routes.2.name: it is missing",
         "inhibit_rules.0.source_matchers: ",
         "inhibit_rules.0.target_matchers.0: 'x' is no matcher",
         "rate_limit.alerts: ",
         "examples.0.alert.severity: ",
-        "webhooks: Extra inputs are not permitted",
+        "webhooks: there is no such field",
     ):
         assert part in report, part
     assert report.count("soon") == 1, "what children inherit is reported once"
@@ -194,6 +194,28 @@ def test_whatever_a_file_holds_its_problem_is_reported(tmp_path: Path, text: str
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, text)
     assert any(problem.startswith(field) for problem in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[[route.routes]]\nname = "a"\nmatcher = []\n', "route.routes.0.matcher: there is no such field"),
+        ('[route]\ngroup_by = "entity"\n', 'route.group_by: it must be a list, such as ["a", "b"]'),
+        ('route = "ops"\n', "route: it must be a table, with fields of its own"),
+        ('[rate_limit]\nwithin = "1s"\n', "rate_limit.within: it must be from 1m to 36500d"),
+        ('[route]\nresolve_timeout = "36501d"\n', "route.resolve_timeout: it must be from 1ms to 36500d"),
+        (WEBHOOK + "attempts = 0\n", "channels.a.attempts: it must be at least 1"),
+        (
+            WEBHOOK + 'networks = ["10.0.0.1/8"]\n',
+            'channels.a.networks.0: 10.0.0.1/8 has host bits set; a network is written as "10.1.0.0/16"',
+        ),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_problem_is_in_the_words_of_the_file(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert problem in caught.value.problems, caught.value.problems
 
 
 def test_every_file_in_the_folder_of_channels_is_a_type() -> None:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 
 import httpcore2
 import httpx2
-from pydantic import AfterValidator, Field, HttpUrl
+from pydantic import AfterValidator, HttpUrl, PlainValidator
 
 from lozenge.contracts.texts import is_blank, shortened
 from lozenge_downstream.channels.base.channel import Channel, Refused, Result, Retry, Sent
@@ -38,6 +38,13 @@ def without_login(url: HttpUrl) -> HttpUrl:
     return url
 
 
+def _network(given: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(str(given))
+    except ValueError as error:
+        raise ValueError(f'{error}; a network is written as "10.1.0.0/16"') from None
+
+
 ReceiverUrl = Annotated[HttpUrl, AfterValidator(without_login)]
 """The URL of a receiver in the routing file."""
 
@@ -45,7 +52,7 @@ ReceiverUrl = Annotated[HttpUrl, AfterValidator(without_login)]
 class HttpChannel(Channel, ABC):
     """A channel that posts. `networks` are the private networks that it may reach, such as ["10.1.0.0/16"]."""
 
-    networks: Annotated[tuple[IPv4Network | IPv6Network, ...], Field()] = ()
+    networks: tuple[Annotated[IPv4Network | IPv6Network, PlainValidator(_network)], ...] = ()
 
     @asynccontextmanager
     async def client(self) -> "AsyncIterator[Client]":
