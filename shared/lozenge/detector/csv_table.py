@@ -2,9 +2,10 @@
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from lozenge.process.text_files import text_in
 
 MOST_PROBLEMS = 10
 """How many problems of one file are named; the others are counted."""
+_COUNTED, _CHUNK = 10_000, 4_096
+"""So many wrong values of a column are counted, and so many values are examined at once: a job waits meanwhile."""
 _TYPES: Mapping[ddl.DdlType, pa.DataType] = {
     "string": pa.string(),
     "integer": pa.int32(),
@@ -80,7 +83,8 @@ def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) 
             parts.append(found)
         problems += rows.problems
     if len(problems) > MOST_PROBLEMS:
-        problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} more"]
+        least = "at least " if len(problems) >= _COUNTED else ""
+        problems = [*problems[:MOST_PROBLEMS], f"and {least}{len(problems) - MOST_PROBLEMS} more"]
     empty = pa.schema(list(columns.items())).empty_table()
     return CsvTable(pa.concat_tables(parts) if parts and not problems else empty, terminated, problems)
 
@@ -134,9 +138,9 @@ class _Rows:
         try:
             return _cast(pa.array(values, pa.string()), kind)
         except pa.ArrowInvalid:
-            wrong = [(line, text) for line, text in zip(lines, values, strict=True) if not _fits(text, kind)]
             self.problems += [
-                f"{self._line(line)}: {name} is {text!r}, which is no {sql_name(kind)}" for line, text in wrong
+                f"{self._line(lines[row])}: {name} is {values[row]!r}, which is no {sql_name(kind)}"
+                for row in islice(_wrong(values, kind), _COUNTED)
             ]
             return None
 
@@ -191,9 +195,16 @@ def _cast(texts: Any, kind: pa.DataType) -> Any:
     return pc.coalesce(aware, naive)
 
 
-def _fits(text: str | None, kind: pa.DataType) -> bool:
+def _wrong(texts: Sequence[str | None], kind: pa.DataType) -> Iterator[int]:
+    """The places of the texts that are no such value."""
+    for start in range(0, len(texts), _CHUNK):
+        if not _fit(texts[start : start + _CHUNK], kind):
+            yield from (at for at, text in enumerate(texts[start : start + _CHUNK], start) if not _fit([text], kind))
+
+
+def _fit(texts: Sequence[str | None], kind: pa.DataType) -> bool:
     try:
-        _cast(pa.array([text], pa.string()), kind)
+        _cast(pa.array(texts, pa.string()), kind)
     except pa.ArrowInvalid:
         return False
     return True

@@ -78,6 +78,17 @@ def test_all_problems_of_a_file_are_named_at_once_up_to_a_limit(file: Path) -> N
     assert len(found(file, "mcc,mcc_limit\n1,x\n2\n3,y\n").problems) == 3
     many = found(file, "mcc,mcc_limit\n" + "1,x\n" * 1_000).problems
     assert (len(many), many[-1]) == (11, "and 990 more")
+    assert found(file, "mcc,mcc_limit\n" + "1,x\n" * 20_000).problems[-1] == "and at least 9990 more"
+
+
+def test_a_wrong_value_is_found_wherever_it_is(file: Path) -> None:
+    rows = [f"{number},{number}\n" for number in range(10_000)]
+    for place in (0, 4_095, 4_096, 9_999):
+        rows[place] = "1,x\n"
+    problems = found(file, "mcc,mcc_limit\n" + "".join(rows)).problems
+    assert [problem.partition(":")[0] for problem in problems] == [
+        f"limits.csv line {place + 2}" for place in (0, 4_095, 4_096, 9_999)
+    ]
 
 
 def test_an_empty_field_is_null(file: Path) -> None:
