@@ -44,10 +44,11 @@ def in_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
     The environment is complete and in our cache: nothing is added to it, and it may keep compiled modules.
     All environments share one copy of Spark's jars, so that their JVMs share pages and the class-data archive. The
-    Java is the platform's, which may come from a package that the environment does not have.
+    Java is the platform's, which may come from a package that the environment does not have. Its code has the same
+    local time on every machine, UTC, as Spark's session has.
     """
     kept = {n: value for n, value in variables.items() if n not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
-    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home())}
+    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home()), "TZ": "UTC"}
 
 
 def _make(parts: Parts, stage: Path) -> None:

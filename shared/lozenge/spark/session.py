@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -36,7 +37,12 @@ def spark_session(
     A process has one session: a second call returns the same one and can only change its SQL
     settings. Its JVM ends with this process, however this process ends. Raises ToolchainError if
     Java or the jars are not as they should be; the first call on a new machine fetches the jars.
+
+    From now on the process is in UTC, with Spark's Python workers: a time that a Python function gets, or that a
+    literal is made of, has no zone, and would otherwise mean another moment on each machine.
     """
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     os.environ["JAVA_HOME"] = str(java_home())
     # spark-submit starts a JVM only to compose the command line of the next; let it be brief
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")

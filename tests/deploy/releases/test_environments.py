@@ -10,7 +10,7 @@ import pytest
 from lozenge.errors import ToolchainError, UsageError
 from lozenge_deploy.releases import uv as uv_tool
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel, parts_of
-from lozenge_deploy.releases.environments import environment, environment_of
+from lozenge_deploy.releases.environments import environment, environment_of, in_environment
 
 
 class FakeUv:
@@ -122,3 +122,10 @@ def test_parts_for_another_python_are_refused(uv: FakeUv, folder: Path) -> None:
 def test_a_folder_without_a_detector_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no pyproject\.toml"):
         environment_of(tmp_path)
+
+
+def test_the_code_of_a_detector_has_the_same_local_time_everywhere() -> None:
+    assert in_environment({"TZ": "America/New_York", "PYTHONPATH": "here", "KEPT": "yes"}).items() >= {
+        ("TZ", "UTC"),
+        ("KEPT", "yes"),
+    }
