@@ -89,7 +89,8 @@ def alert(
     """The columns of an alert, for `DataFrame.select(*alert(...))`.
 
     A rule needs only `reason`: entity, time, trigger and evidence are those of the event. After a `groupBy` name what
-    the group lost: `entity`, `at`, `window` and `band`. Raises ValueError if `window` comes without `entity` and `at`.
+    the group lost: `entity`, `at`, `window` and `band`. Raises ValueError if `window` comes without `entity` and `at`,
+    and TypeError for a value that is no column.
 
     - `reason`: text for a person, with the amounts, places and times that decided.
     - `score`: from 0 (harmless) to 1 (certain). An event whose score is null, NaN or outside is a dead letter.
@@ -103,10 +104,16 @@ def alert(
     - `window`: the column of `F.window` that the group has.
     - `band`: the limit that was crossed. Entity, window and band make the alert's id, so each is raised once.
     """
+    from pyspark.sql import Column
     from pyspark.sql import functions as F
 
+    def column(value: Any) -> "Column":
+        if not isinstance(value, Column):
+            raise TypeError(f"alert(...) takes columns: write F.lit({value!r})")
+        return value
+
     def text(value: "Column | str | None") -> "Column":
-        return (F.lit(value) if value is None or isinstance(value, str) else value).cast("string")
+        return (F.lit(value) if value is None or isinstance(value, str) else column(value)).cast("string")
 
     def mapping(items: "Mapping[str, Column] | None") -> "Column":
         if not items:
@@ -133,9 +140,9 @@ def alert(
     return [
         (entity if entity is not None else key).cast("string").alias("entity"),
         text(severity).alias("severity"),
-        (F.lit(score) if isinstance(score, int | float) else score).cast("double").alias("score"),
+        (F.lit(score) if isinstance(score, int | float) else column(score)).cast("double").alias("score"),
         text(title).alias("title"),
-        reason.cast("string").alias("reason"),
+        column(reason).cast("string").alias("reason"),
         (evidence if evidence is not None else events).cast("array<string>").alias("evidence"),
         mapping(values).alias("values"),
         (at if at is not None else moment).alias("event_time"),

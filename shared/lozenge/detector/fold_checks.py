@@ -10,7 +10,6 @@ import msgspec
 
 LONGEST = timedelta(days=36_500)
 """The longest `expires` and `grace`: no record is older, and a sum with the time of an event is still a time."""
-_SHORTEST = {"expires": timedelta(microseconds=1), "grace": timedelta()}
 encode = msgspec.json.Encoder().encode
 """Whatever a fold stores, its keys and states, as JSON."""
 
@@ -29,8 +28,8 @@ def argument_problems(
     for name, time in times.items():
         if not isinstance(time, timedelta):
             yield f"{name} is {type(time).__name__}, not timedelta(...)"
-        elif not _SHORTEST[name] <= time <= LONGEST:
-            yield f"{name} is {time}: it lies between {_SHORTEST[name]} and {LONGEST.days} days"
+        elif not timedelta() <= time <= LONGEST:
+            yield f"{name} is {time}: it lies between 0 and {LONGEST.days} days"
     if not isinstance(state, type) or not issubclass(state, msgspec.Struct):
         yield f"state is {state!r}, not a class that derives from lozenge.State"
         return

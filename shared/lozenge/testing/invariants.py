@@ -1,6 +1,6 @@
 """The invariants of every detector, each under one fault of its input, its batches or its process.
 
-    duplicated   every event arrives twice: no alert is added
+    duplicated   every event arrives twice: no alert is added, and no event has two alerts of one id
     replayed     a new job processes all events again: the same alerts
     batches      batches of several sizes instead of one: the same alerts. Of an aggregate some end shortly before the
                  last event of a group that alerts, so they divide the group after its threshold crossing
@@ -15,6 +15,7 @@
 The same alerts are those with equal ids and reasons, in any order and number.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -82,6 +83,7 @@ class Subject:
 
 
 def duplicated(subject: Subject) -> None:
+    assert_ids_differ(subject.baseline)
     assert_same(subject.baseline, subject.run(repeated(subject.events)))
 
 
@@ -176,6 +178,14 @@ def assert_same(baseline: Run, disturbed: Run) -> None:
     counts = ", ".join([text for found, text in what if found] + ([f"{len(other)} with another reason"] * bool(other)))
     examples = "".join(f"\n  {line}" for found in (lost, added, other) for line in found[:_MAX_EXAMPLES])
     assert not counts, counts + examples
+
+
+def assert_ids_differ(run: Run) -> None:
+    """Asserts that no event of a rule raises several alerts of one id, of which people would be notified of one."""
+    counts = Counter((alert.alert_id, alert.trigger) for alert in run)
+    equal = [alert for alert in run if alert.trigger is not None and counts[alert.alert_id, alert.trigger] > 1]
+    what = f"{len(equal)} alerts have the id of another one of their event: an event became several rows, as by a join"
+    assert not equal, what + "".join(f"\n  {_shown(alert)}" for alert in equal[:_MAX_EXAMPLES])
 
 
 def _disordered(subject: Subject, events: Sequence[CompleteEvent]) -> None:

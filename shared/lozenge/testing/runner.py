@@ -118,8 +118,11 @@ def run(
     `settings` are the values that differ from the defaults. `tables` replaces reference tables by rows; other tables
     are the detector's own files. `batches` is the largest number of events in one micro-batch (None: all in one); it
     must not change the alerts. A `Detector` takes the manifest of its module's folder; use `with_manifest` for one
-    without a folder. Raises DetectorError for a detector that cannot run as a job.
+    without a folder. Raises DetectorError for a detector that cannot run as a job, ValueError for arguments that make
+    no sense.
     """
+    if batches is not None and batches < 1:
+        raise ValueError(f"batches is {batches}: a batch has at least one event")
     case = case_of(detector, partials, settings, tables)
     batch = event_table(case.events, case.loaded.declaration.key_column)
     harness = case.harness()

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from datetime import timedelta
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pydantic import Field, ValidationError
 
-from lozenge import Duration, Settings
+from lozenge import Duration, Settings, alert
 
 
 class Limits(Settings):
@@ -72,3 +74,15 @@ def test_a_default_is_validated_as_any_other_value() -> None:
     assert Text().within == timedelta(minutes=10)
     with pytest.raises(ValidationError, match="valid integer"):
         Wrong()
+
+
+@pytest.mark.parametrize(
+    "given", [{"reason": "Large"}, {"score": "0.9"}, {"values": {"n": 5}}, {"title": 5}, {"labels": {"team": ["a"]}}]
+)
+def test_a_value_that_is_no_column_is_refused_with_what_to_write(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.sql.functions", MagicMock())
+    monkeypatch.setattr("pyspark.sql.Column", MagicMock)
+    with pytest.raises(TypeError, match=r"alert\(\.\.\.\) takes columns: write F\.lit\("):
+        alert(**{"reason": MagicMock()} | given)

@@ -113,7 +113,7 @@ class Plain:
         ({"step": None}, "step is NoneType, not a function"),
         ({"on_timer": 5}, "on_timer is int, not a function"),
         ({"expires": 3600}, "expires is int, not timedelta(...)"),
-        ({"expires": timedelta()}, "expires is 0:00:00: it lies between"),
+        ({"expires": -timedelta(days=1)}, "expires is -1 day, 0:00:00: it lies between"),
         ({"expires": timedelta.max}, "and 36500 days"),
         ({"grace": timedelta(-1)}, "grace is -1 day"),
         ({"state": Plain}, "not a class that derives from lozenge.State"),

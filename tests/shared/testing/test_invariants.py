@@ -99,6 +99,11 @@ def everything(frame: DataFrame) -> DataFrame:
     return frame.select(*alert(reason=F.lit("seen")))
 
 
+def exploded(frame: DataFrame) -> DataFrame:
+    rows = frame.withColumn("n", F.explode(F.expr("sequence(1, if(amount > 20, 2, 1))")))
+    return rows.select(*alert(reason=F.format_string("row %s", "n")))
+
+
 WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
     "state outside of the fold": (folding(counted_outside, start=outside.clear), "killed", "lost"),
     "state outside of the fold, changed by an event that fails": (
@@ -119,6 +124,11 @@ WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
     ),
     "an id from the start of the job": (counting("n >= 3", band=lambda: str(next(starts))), "replayed", "added"),
     "repeats counted": (counting("n >= 7"), "duplicated", "2 added"),
+    "several alerts of one event": (
+        rule(exploded),
+        "duplicated",
+        "2 alerts have the id of another one of their event: an event became several rows, as by a join",
+    ),
     "an equality that a batch can jump over": (counting("distinct = 4"), "batches", "2 added"),
     "a count that depends on the batches": (
         counting("distinct >= 3", reason="string(distinct)"),
