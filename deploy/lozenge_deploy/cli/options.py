@@ -58,7 +58,11 @@ def detectors_folder() -> Path:
 
 def folder_of(name: str) -> Path:
     """The folder of the detector `name`, which is a name, `.` or a path; raises UsageError if there is none."""
+    from lozenge.detector.package import is_detector
+
     folder = Path(name).resolve() if name == "." or "/" in name else detectors_folder() / name
+    if (folder / "detectors").is_dir() and not is_detector(folder):
+        raise UsageError(f"looking for a detector: {folder} is a checkout of several", hint="name one, or a folder")
     if not (folder / "pyproject.toml").is_file():
         raise UsageError(f"looking for detector {name}: {folder} has no pyproject.toml", hint=_instead_of(folder.name))
     return folder

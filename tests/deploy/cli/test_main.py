@@ -86,6 +86,7 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["check"], "is a checkout of several\n  -> name one, or a folder"),
         (["deploy", "spotter", "--set", "limit"], "write it as name=value"),
         (["plan", "spotter", "--set", "=3"], "write it as name=value"),
         (["try", "spotter", "--set", "limit="], "write it as name=value"),

@@ -471,3 +471,10 @@ def test_an_id_with_blanks_around_it_is_a_warning_since_no_event_has_it(folder: 
     [warning] = findings(folder).warnings
     assert "2 value(s) of card_id are not texts without blanks around them" in warning
     assert "the first is 'card-2 ' in line 3" in warning
+
+
+def test_a_package_of_the_name_of_the_main_module_is_reported(folder: Path) -> None:
+    (folder / "spotter").mkdir()
+    assert problems(folder) == []
+    (folder / "spotter" / "__init__.py").touch()
+    assert problems(folder) == ["spotter/: rename it, or Python imports it in place of spotter.py"]

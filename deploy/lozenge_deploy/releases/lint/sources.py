@@ -28,6 +28,8 @@ def source_problems(folder: Path) -> Iterator[str]:
             yield f"{name}: end it with detector = Detector(detect, settings=...)"
     if not (folder / main).is_file():
         yield f"{main}: missing"
+    if (folder / folder.name / "__init__.py").is_file():
+        yield f"{folder.name}/: rename it, or Python imports it in place of {main}"
 
 
 def source_warnings(folder: Path) -> Iterator[str]:
