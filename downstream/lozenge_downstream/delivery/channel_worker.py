@@ -61,6 +61,16 @@ class ChannelWorker:
             if self._results:
                 self._deliveries.record(self._results)
 
+    async def postpone(self, error: str) -> None:
+        """Records a failed attempt of each due message, since the channel cannot be opened.
+
+        So they have an error, and an alarm names the channel. Raises the errors of the store.
+        """
+        if self._may():
+            due = await asyncio.to_thread(self._deliveries.due, PREFETCH * self._channel.concurrency)
+            if attempts := [_attempt(Retry(error), self._channel, delivery) for delivery in due]:
+                await asyncio.to_thread(self._deliveries.record, attempts)
+
     async def _send(self, sender: Sender) -> None:
         while True:
             delivery = await self._waiting.get()

@@ -82,10 +82,18 @@ class Dispatcher:
             except LozengeError:
                 raise
             except Exception as error:  # of a channel's library; its text may contain a secret
-                logger().error("channel cannot be opened", channel=name, error=type(error).__name__)
+                cause = _cause(error)
+                logger().error("channel cannot be opened", channel=name, error=cause)
+                await worker.postpone(f"the channel cannot be opened: {cause}")
                 await asyncio.sleep(RESTART_SECONDS)
             finally:
                 self._workers.pop(name, None)
+
+
+def _cause(error: Exception) -> str:
+    """What a person may know of an error of a channel's library."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return f"the package {missing} is not installed" if missing else type(error).__name__
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -466,6 +467,19 @@ def test_a_channel_whose_lease_another_notifier_holds_is_left_to_it(store: Store
     thread.join(20)
     with store.reading() as t:
         assert t.deliveries.due("ops", 10)[0].attempts == 0
+
+
+def test_messages_of_a_channel_that_cannot_be_opened_say_so_and_are_retried(
+    store: Store, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    monkeypatch.setenv("APPRISE", "json://127.0.0.1:1/")
+    take(store, record, 1, "chat")
+    with delivering(store, chat={"type": "apprise", "url": {"env": "APPRISE"}, "first_retry": 0.1, "max_retry": 0.2}):
+        wait_for(lambda: error(store) == "the channel cannot be opened: the package apprise is not installed")
+    with store.reading() as t:
+        (trouble,) = t.deliveries.troubles(0.0, 1)
+    assert (trouble.channel, trouble.kind) == ("chat", "retrying")
 
 
 def test_a_wake_while_the_dispatcher_ends_is_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
