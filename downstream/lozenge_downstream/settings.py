@@ -1,9 +1,9 @@
 """Settings from `LOZENGE_DOWNSTREAM_*`. Variables of the routing file's secrets must have other names."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.process.env_settings import FromEnvironment, sendable, this_start
@@ -46,3 +46,9 @@ class NotifierSettings(FromEnvironment):
 
     link_secret: Annotated[SecretStr, Field(min_length=16)] | None = None
     """Signs the links to feedback pages; at least 16 characters."""
+
+    @model_validator(mode="after")
+    def _links_are_signed(self) -> Self:
+        if self.public_url and self.link_secret is None:
+            raise ValueError("PUBLIC_URL makes no link to a feedback page without LINK_SECRET, which signs them")
+        return self

@@ -34,3 +34,13 @@ def test_a_token_or_address_that_no_client_can_use_is_refused_unseen(
     with pytest.raises(ConfigError, match=f"LOZENGE_DOWNSTREAM_{name}: ") as caught:
         NotifierSettings.load()
     assert value not in str(caught.value)
+
+
+def test_an_address_for_feedback_pages_without_the_secret_of_their_links_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LOZENGE_DOWNSTREAM_PUBLIC_URL", "https://ops.example.com")
+    with pytest.raises(ConfigError, match="without LINK_SECRET, which signs them"):
+        NotifierSettings.load()
+    monkeypatch.setenv("LOZENGE_DOWNSTREAM_LINK_SECRET", "a secret of sixteen")
+    assert NotifierSettings.load().public_url == "https://ops.example.com"

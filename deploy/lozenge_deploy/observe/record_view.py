@@ -44,7 +44,8 @@ def _data(value: bytes) -> tuple[Any] | None:
         except (KeyError, DecodeError):
             return None
     try:
-        found = json.loads(value, parse_float=_number, parse_constant=str, object_pairs_hook=_object)
+        # of bytes Python would also read UTF-16 and a byte order mark, which the platform refuses
+        found = json.loads(value.decode(), parse_float=_number, parse_constant=str, object_pairs_hook=_object)
     except (ValueError, RecursionError, MemoryError):  # a number of thousands of digits is a ValueError
         return None
     # as data, `null` would look like a tombstone

@@ -11,6 +11,8 @@ from lozenge_downstream.routing.matchers import Matcher, MatcherField, are_contr
 
 MAX_NUMBER, MAX_PARTITION = 2**63 - 1, 2**31 - 1
 """The greatest values of the store's columns."""
+MAX_DAYS, DAY = 366, 86_400
+"""How long a silence may last, and the seconds of a day."""
 
 
 def _storable(given: object) -> object:
@@ -51,7 +53,15 @@ def _visible(text: str) -> str:
 
 _Id = Annotated[str, BeforeValidator(_storable)]
 _Text = Annotated[_Id, Field(min_length=1, max_length=500), AfterValidator(_visible)]
-_Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=366 * 86_400)]
+
+
+def _within_a_year(seconds: float) -> float:
+    if not 0 < seconds <= MAX_DAYS * DAY:
+        raise ValueError(f"it lasts more than nothing and at most {MAX_DAYS} days")
+    return seconds
+
+
+_Seconds = Annotated[float, BeforeValidator(_no_bool), AfterValidator(_within_a_year)]
 _Whole = Annotated[int, BeforeValidator(_no_bool)]
 
 

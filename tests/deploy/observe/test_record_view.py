@@ -85,6 +85,13 @@ def test_json_that_has_a_name_twice_is_shown_as_its_text() -> None:
     assert decoded(value) == value.decode()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_json_in_another_encoding_does_not_look_as_if_it_could_be_read(encoding: str) -> None:
+    value = '{"amount": 1}'.encode(encoding)
+    assert decoded(value) in (value.hex(), value.decode("latin-1"))
+    assert decoded(b'\xef\xbb\xbf{"amount": 1}') == '\ufeff{"amount": 1}'
+
+
 def test_headers_that_come_several_times_are_all_shown() -> None:
     headers = [("retry", b"1"), ("a", b"x"), ("retry", b"2"), ("retry", None)]
     assert shown_headers(headers) == {"retry": ["1", "2", None], "a": "x"}
