@@ -77,7 +77,7 @@ class Text(_FromPath):
     pattern: JavaPattern | None = None
     card_numbers: Literal["refuse", "keep"] = "refuse"
     pad: Annotated[int, Field(ge=1, le=19)] | None = None
-    """A number that lost its leading zeros gets them back, up to so many digits."""
+    """A number that lost its leading zeros gets them back, up to so many digits; `742.0` is such a number too."""
 
 
 class Token(_FromPath):

@@ -32,6 +32,7 @@ def _extended(text: Column) -> Column:
     """Other forms of ISO 8601 in the extended one with seconds: of Java, PostgreSQL, pandas, and the basic form."""
     for pattern, replacement in (
         (r"^(\d{4})(\d{2})(\d{2})[Tt](\d{2})(\d{2})(\d{2})?(?=[.,Zz+-]|$)", "$1-$2-$3T$4:$5:$6"),
+        (r"^(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(?=[.,Zz+-]|$)", "$1-$2-$3T$4:$5:$6"),
         (r"^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):?(?=[Zz+ -]|$)", "$1T$2:00"),
         (r"^(.{10})t", "$1T"),
         (r"(:\d{2}),(\d)", "$1.$2"),

@@ -160,11 +160,11 @@ def _numeric(text: Column, codes: dict[str, str]) -> Made:
 
 
 def _padded(text: Column, digits: int | None) -> Column:
-    return (
-        text
-        if digits is None
-        else F.when(text.rlike(f"^[0-9]{{1,{digits}}}$"), F.lpad(text, digits, "0")).otherwise(text)
-    )
+    """With its leading zeros; a column of numbers with gaps comes as floats, `5411.0`, from data frames."""
+    if digits is None:
+        return text
+    whole = F.regexp_replace(text, F.lit(r"\.0$"), F.lit(""))
+    return F.when(whole.rlike(f"^[0-9]{{1,{digits}}}$"), F.lpad(whole, digits, "0")).otherwise(text)
 
 
 def _join(spec: m.Join, row: Row) -> Made:
