@@ -99,6 +99,8 @@ def silence_add(
     said = "it would be active" if dry_run else f"silence {made['id']} is active"
     matching = f"{made['matching_cases']} open cases have a matching alert"
     say(f"{said} until {moment(made['ends_at'])}; {matching}", made, output)
+    for other in made["same"]:
+        echo(f"silence {other} has the same matchers, and is active too", err=True)
     for detector in made["unknown_detectors"]:
         echo(f"no alert of {detector} was received in a long time; check the name", err=True)
     for label in made["unknown_labels"]:

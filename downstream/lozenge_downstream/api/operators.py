@@ -80,11 +80,13 @@ class OperatorApi:
         with changing(self._store, request) as t:
             known, labels = t.received_alerts.detectors(), PLATFORM.union(t.received_alerts.labels())
             unknown = [m.value for m in named if not any(m({"detector": name}) for name in known)]
+            same = [s.id for s in t.silences.active() if set(s.matchers) == set(asked.matchers)]
             made = t.silences.add(asked.matchers, asked.author, asked.reason, t.now + asked.seconds)
             matching = t.case_queries.open(asked.matchers, MAX_COUNTED)
         return {
             "id": made.id,
             "ends_at": made.ends_at,
+            "same": same,
             "unknown_detectors": unknown,
             "unknown_labels": sorted({m.label for m in asked.matchers} - labels),
             "matching_cases": len(matching),

@@ -19,7 +19,7 @@ PERMANENT = frozenset({400, 413})
 
 
 class Channel(HttpChannel):
-    """`url` is the root of Alertmanager, such as "http://alertmanager:9093/"."""
+    """`url` is the root of Alertmanager, such as "http://alertmanager:9093/", or that of its alerts below it."""
 
     type: Literal["alertmanager"]
     url: ReceiverUrl
@@ -28,7 +28,7 @@ class Channel(HttpChannel):
     async def sender(self) -> "AsyncIterator[Sender]":
         """Opens its connections."""
         async with self.client() as client:
-            yield Sender(client, f"{str(self.url).rstrip('/')}/{PATH}")
+            yield Sender(client, f"{str(self.url).rstrip('/').removesuffix(f'/{PATH}')}/{PATH}")
 
 
 class Sender:

@@ -26,6 +26,7 @@ def warnings_of(routing: Routing, seen: Collection[str] = ()) -> list[str]:
         *_of_unreached(routing.route, "route", ()),
         *_of_channels(routing),
         *_of_intervals(routing),
+        *_of_examples(routing),
     ]
 
 
@@ -95,6 +96,12 @@ def _of_intervals(routing: Routing) -> Iterator[str]:
             yield f"time_intervals.{name}: it has no condition, so every moment is in it"
         if interval.is_never:
             yield f"time_intervals.{name}.days_of_month: none of its months has such a day, so no moment is in it"
+
+
+def _of_examples(routing: Routing) -> Iterator[str]:
+    for number, example in enumerate(routing.examples):
+        if example.routes is None and example.channels is None:
+            yield f"examples.{number}: it has neither routes nor channels, so it tests nothing"
 
 
 def _of_matchers(path: str, matchers: Collection[Matcher], known: Collection[str]) -> Iterator[str]:

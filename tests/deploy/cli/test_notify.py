@@ -25,9 +25,11 @@ def test_a_silence_is_added_listed_and_ended(desk: Desk, tmp_path: Path) -> None
     assert (again.returncode, "`lozenge silence ls` shows the active ones" in again.stderr) == (2, True)
 
 
-def test_a_silence_warns_of_a_label_that_no_alert_has(desk: Desk, tmp_path: Path) -> None:
-    made = invoke("silence", "add", "detectr=large_amount", "--reason", "works", cwd=tmp_path)
-    assert (made.returncode, "no known alert has the label detectr" in made.stderr) == (0, True), made.stderr
+def test_a_silence_warns_of_a_label_that_no_alert_has_and_of_its_equal(desk: Desk, tmp_path: Path) -> None:
+    made = [invoke("silence", "add", "detectr=large_amount", "--reason", "works", cwd=tmp_path) for _ in range(2)]
+    assert [run.returncode for run in made] == [0, 0]
+    assert all("no known alert has the label detectr" in run.stderr for run in made), made
+    assert ["has the same matchers, and is active too" in run.stderr for run in made] == [False, True]
 
 
 def test_open_cases_are_listed_and_shown(desk: Desk, tmp_path: Path) -> None:

@@ -220,6 +220,20 @@ def test_a_silence_names_a_detector_of_which_no_alert_has_come(client: Client, d
         assert made["unknown_detectors"] == unknown
 
 
+def test_a_silence_names_active_ones_with_the_same_matchers(client: Client) -> None:
+    asked = {"author": "ann", "reason": "works", "seconds": 600}
+
+    def add(*matchers: str) -> dict[str, Any]:
+        made: dict[str, Any] = client.ask("POST", "/silences", asked | {"matchers": matchers})[1]
+        return made
+
+    first = add("detector = a", "entity = card:7")
+    assert (first["same"], add("detector = a")["same"]) == ([], [])
+    assert add("entity=card:7", 'detector = "a"')["same"] == [first["id"]]
+    client.ask("DELETE", f"/silences/{first['id']}")
+    assert first["id"] not in add("detector = a", "entity = card:7")["same"]
+
+
 def test_a_silence_names_the_labels_that_no_known_alert_has(client: Client, desk: Desk, record: MakeRecord) -> None:
     desk.take(record(labels={"team": "red"}))
     matchers = ["detectr = large_amount", "team = red", "entity = card:7", "release = r1", "severity >= high"]

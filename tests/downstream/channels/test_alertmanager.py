@@ -15,11 +15,12 @@ LOOPBACK = {"networks": ["127.0.0.0/8"]}
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 
 
-def test_alertmanager_gets_each_alert_with_its_end(message: Message) -> None:
+@pytest.mark.parametrize("below", ["", "/", "/api/v2/alerts", "/api/v2/alerts/", "/am/"])
+def test_alertmanager_gets_each_alert_with_its_end(message: Message, below: str) -> None:
     with receiving() as (url, got):
-        assert send(message, type="alertmanager", url=url, **LOOPBACK) == Sent()
+        assert send(message, type="alertmanager", url=url + below, **LOOPBACK) == Sent()
     ((path, (alert,)),) = got
-    assert path == "/api/v2/alerts"
+    assert path == ("/am/api/v2/alerts" if below == "/am/" else "/api/v2/alerts")
     assert alert["labels"]["alertname"] == "large_amount"
     assert alert["startsAt"] < alert["endsAt"]
 

@@ -25,7 +25,7 @@ def test_a_label_in_equal_that_no_alert_has_is_warned_about(tmp_path: Path) -> N
 
 
 def test_a_label_of_an_example_is_known(tmp_path: Path) -> None:
-    example = '[[examples]]\nalert = { card_brand = "visa" }\n'
+    example = '[[examples]]\nalert = { card_brand = "visa" }\nchannels = []\n'
     assert warnings_of(routing(tmp_path, RULE.format('["card_brand"]') + example)) == []
 
 
@@ -137,6 +137,13 @@ def test_a_channel_without_a_route_is_warned_about(tmp_path: Path) -> None:
     channel = '[channels.{}]\ntype = "kafka"\ntopic = "t"\n'
     text = '[route]\nchannels = ["a"]\n' + channel.format("a") + channel.format("b")
     assert warnings_of(routing(tmp_path, text)) == ["channels.b: no route sends to it"]
+
+
+def test_an_example_that_tests_nothing_is_warned_about(tmp_path: Path) -> None:
+    example = '[[examples]]\nalert = { severity = "high" }\n'
+    assert warnings_of(routing(tmp_path, example)) == [
+        "examples.0: it has neither routes nor channels, so it tests nothing"
+    ]
 
 
 def test_an_interval_that_is_always_or_never_is_warned_about(tmp_path: Path) -> None:
