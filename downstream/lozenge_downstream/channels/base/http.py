@@ -117,7 +117,7 @@ class Client:
         except TimeoutError:
             return Retry(f"no response within {self._timeout:g} s")
         except _FAILURES as error:
-            return Retry(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+            return Retry(f"{type(error).__name__}: {_text_of(error)}")
         finally:
             self._free.append(connection)
 
@@ -130,6 +130,14 @@ class Client:
         connection = httpcore2.AsyncConnectionPool(self._trust, max_connections=1, network_backend=self._network)
         self._connections.append(connection)
         return connection
+
+
+def _text_of(error: BaseException) -> str:
+    """Why a request failed: the text of the error, or of what caused it."""
+    cause: BaseException | None = error
+    while cause is not None and not str(cause):
+        cause = cause.__cause__ or cause.__context__
+    return str(cause) if cause is not None else "the connection broke"
 
 
 async def _drain(response: httpcore2.Response) -> bytes:

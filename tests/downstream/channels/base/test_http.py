@@ -1,5 +1,9 @@
 """What the status and the headers of an HTTP answer mean for a delivery."""
 
+import re
+import socket
+import threading
+
 import pytest
 from pydantic import ValidationError
 
@@ -59,6 +63,23 @@ def test_a_redirect_is_not_followed_and_the_error_says_where_the_receiver_is(
         slack = {"type": "slack", "url": {"env": "SLACK"}, "networks": ["127.0.0.0/8"]}
         assert send(message, **slack) == Retry(f"HTTP {status}: redirects are not followed; the receiver is at /***/")
     assert got == []
+
+
+@pytest.mark.parametrize(("scheme", "says"), [("http", "Server disconnected|connection broke|reset"), ("https", "EOF")])
+def test_a_receiver_that_hangs_up_leaves_an_error_that_says_so(message: Message, scheme: str, says: str) -> None:
+    def hang_up(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        connection.recv(65_536)
+        connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=hang_up, args=[server])
+        thread.start()
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/"
+        result = send(message, type="alertmanager", url=url, networks=["127.0.0.0/8"])
+        thread.join(20)
+    assert isinstance(result, Retry)
+    assert re.search(says, result.error), result
 
 
 @pytest.mark.parametrize("url", ["https://ann:secret@h.example.com/x", "https://token@h.example.com/x"])
