@@ -17,6 +17,9 @@ from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases import uv
 from lozenge_deploy.releases.build import BUILD_CONSTRAINTS, LIBRARY, PYTHON, Parts, normalised, parts_of
 
+_DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONOPTIMIZE")
+_SAME_EVERYWHERE = {"TZ": "UTC", "PYTHONHASHSEED": "0"}
+
 
 def environment_of(folder: Path) -> Path:
     """The Python that runs the detector in `folder`; raises as `parts_of` and `environment` do."""
@@ -44,11 +47,11 @@ def in_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
     The environment is complete and in our cache: nothing is added to it, and it may keep compiled modules.
     All environments share one copy of Spark's jars, so that their JVMs share pages and the class-data archive. The
-    Java is the platform's, which may come from a package that the environment does not have. Its code has the same
-    local time on every machine, UTC, as Spark's session has.
+    Java is the platform's, which may come from a package that the environment does not have. Its code means the same on
+    every machine and after every start: the local time is UTC, `hash` of a text is one number, and `assert` counts.
     """
-    kept = {n: value for n, value in variables.items() if n not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
-    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home()), "TZ": "UTC"}
+    kept = {name: value for name, value in variables.items() if name not in _DROPPED}
+    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home())} | _SAME_EVERYWHERE
 
 
 def _make(parts: Parts, stage: Path) -> None:
