@@ -478,3 +478,11 @@ def test_a_package_of_the_name_of_the_main_module_is_reported(folder: Path) -> N
     assert problems(folder) == []
     (folder / "spotter" / "__init__.py").touch()
     assert problems(folder) == ["spotter/: rename it, or Python imports it in place of spotter.py"]
+
+
+def test_a_virtual_environment_in_the_folder_is_reported_and_its_files_are_not(folder: Path) -> None:
+    for name in ("env", ".venv"):
+        (folder / name / "lib").mkdir(parents=True)
+        (folder / name / "pyvenv.cfg").touch()
+        (folder / name / "lib" / "old.py").write_text("print 'of Python 2'\n")
+    assert problems(folder) == ["env/: a release would hold this virtual environment: remove it, or call it .venv"]

@@ -9,6 +9,7 @@ from string import Template
 
 from pydantic import ValidationError
 
+from lozenge.contracts.texts import is_blank
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.csv_table import separator_in
 from lozenge.detector.manifest import Table
@@ -66,6 +67,8 @@ def contents(
         raise UsageError(
             f"making detector {name}: {problem}", hint="choose another, such as `lozenge new many_refunds`"
         )
+    if is_blank(owner) or not owner.isprintable():
+        raise UsageError(f"making detector {name}: the owner {owner!r} is no name", hint='write it as --owner "a team"')
     folder = detectors / name
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} exists already", hint="choose another name")

@@ -16,7 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from lozenge.detector.manifest import value_at
 from lozenge_deploy.releases.build import CHECKOUT, PYTHON, RUNTIME, normalised
-from lozenge_deploy.releases.source_files import source_files
+from lozenge_deploy.releases.source_files import VIRTUAL_ENVIRONMENT, source_files
 
 _BACK_END = "hatchling.build"
 _INDEX = "set UV_INDEX, or UV_FIND_LINKS for a folder of wheels, wherever releases are built and run"
@@ -122,6 +122,10 @@ def _back_end(folder: Path, project: dict[str, Any]) -> Iterator[str]:
             f"pyproject.toml: the wheel would lack {', '.join(lacking[:_SHOWN])}{more}: "
             f"[tool.hatch.build.targets.wheel] must be {wheel_options(folder.name)}"
         )
+    for file in held:
+        if file.endswith(f"/{VIRTUAL_ENVIRONMENT}"):
+            place = "/".join(file.split("/")[1:-1])
+            yield f"{place}/: a release would hold this virtual environment: remove it, or call it .venv"
     for path in _table_paths(project):
         named = f"{folder.name}/{path}"
         if (folder / path).exists() and not any(file == named or file.startswith(f"{named}/") for file in held):

@@ -65,6 +65,13 @@ def test_new_refuses_a_name_that_no_distribution_can_have(checkout: Path) -> Non
     assert (run.returncode, "a name that ends with an underscore" in run.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("owner", ["   ", "two\nlines", "\udcff", "\u200b"])
+def test_new_refuses_an_owner_that_shows_nothing_or_is_no_line(checkout: Path, owner: str) -> None:
+    run = invoke("new", "spotter", "--owner", owner, cwd=checkout)
+    assert (run.returncode, "is no name" in run.stderr) == (2, True), run.stderr
+    assert list((checkout / "detectors").iterdir()) == []
+
+
 def test_new_refuses_a_name_that_is_too_long_for_a_topic_with_the_limit(checkout: Path) -> None:
     run = invoke("new", "a" * 65, cwd=checkout)
     assert run.returncode == 2
