@@ -47,6 +47,8 @@ def column_problems(columns: Sequence[str], by: Sequence[str]) -> Iterator[str]:
     odd = [column for column in columns if not column.isidentifier() or iskeyword(column) or column.startswith("_")]
     if odd:
         yield f"no event has an attribute of the name {', '.join(map(repr, odd))}"
+    if lost := [column for column in ("event_id", "event_time") if column not in columns]:
+        yield f"its events have lost the column {', '.join(lost)}"
     if missing := [column for column in by if column not in columns]:
         yield f"by names {', '.join(missing)}, and its events have no such column"
 

@@ -131,17 +131,21 @@ def test_arguments_that_cannot_work_are_refused_all_at_once(given: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("columns", "by", "problems"),
+    ("more", "by", "problems"),
     [
-        (["card_id", "mcc"], ["card_id"], []),
-        (["card_id", "mcc", "mcc"], ["card_id"], ["its events have the column mcc more than once"]),
+        (["mcc"], ["card_id"], []),
+        (["mcc", "mcc"], ["card_id"], ["its events have the column mcc more than once"]),
         (
-            ["card_id", "risk score", "class", "_rank"],
+            ["risk score", "class", "_rank"],
             ["card_id"],
             ["no event has an attribute of the name 'risk score', 'class', '_rank'"],
         ),
-        (["card_id"], ["card_id", "contry"], ["by names contry, and its events have no such column"]),
+        ([], ["card_id", "contry"], ["by names contry, and its events have no such column"]),
     ],
 )
-def test_columns_that_no_event_can_have_are_named(columns: list[str], by: list[str], problems: list[str]) -> None:
-    assert [*column_problems(columns, by)] == problems
+def test_columns_that_no_event_can_have_are_named(more: list[str], by: list[str], problems: list[str]) -> None:
+    assert [*column_problems(["event_id", "event_time", "card_id", *more], by)] == problems
+
+
+def test_columns_that_every_event_has_must_be_kept() -> None:
+    assert [*column_problems(["event_id", "card_id"], ["card_id"])] == ["its events have lost the column event_time"]

@@ -70,7 +70,7 @@ class FoldOperator:
         if problems := [*column_problems([c for c in events.columns if c not in (INPUT, RAW)], self._fold.by)]:
             raise DetectorError(
                 f"planning the fold: {'; '.join(problems)}",
-                hint="rename or drop columns of a joined table, as with tables[...].withColumnRenamed(...)",
+                hint="keep the columns of events; rename those of a joined table: tables[...].withColumnRenamed(...)",
             )
         own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_INPUT_FIELDS, _COLUMNS, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
