@@ -24,6 +24,37 @@ LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 30
 """Seconds; fine where a detector lives, coarse where it catches up."""
 
 
+BACKLOG_SECONDS = 60.0
+"""What arrived so long before a process began is backlog: how late it is says nothing of the process."""
+
+
+class _Latency:
+    """The latency of outputs, apart from that of backlog."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._began = time.time()
+        self._live = _histogram(
+            registry,
+            "lozenge_latency_seconds",
+            "From the raw record's arrival, or the event time of a group or timer, to the output's commit",
+        )
+        self._backlog = _histogram(
+            registry,
+            "lozenge_backlog_latency_seconds",
+            f"The same of what arrived more than {BACKLOG_SECONDS:.0f} s before the process began",
+        )
+
+    def observe(self, seconds: float, count: int) -> None:
+        is_backlog = time.time() - seconds < self._began - BACKLOG_SECONDS
+        found = self._backlog if is_backlog else self._live
+        for _ in range(count):
+            found.observe(max(0.0, seconds))
+
+
+def _histogram(registry: CollectorRegistry, name: str, meaning: str) -> Histogram:
+    return Histogram(name, meaning, buckets=LATENCY_BUCKETS, registry=registry)
+
+
 class AppMetrics:
     """What every app counts, for one instance of one app. Thread-safe; times in seconds, lag in offsets."""
 
@@ -36,13 +67,8 @@ class AppMetrics:
         self._records = self._counter("lozenge_records", "Input records whose effect is committed")
         self._emitted = self._counter("lozenge_emitted", "Output records committed")
         self._dead = self._counter("lozenge_dead_letters", "Dead letters committed", "stage")
-        buckets: Any = {"buckets": LATENCY_BUCKETS, "registry": self.registry}
-        self._batches = Histogram("lozenge_batch_seconds", "Batch duration", **buckets)
-        self._latency = Histogram(
-            "lozenge_latency_seconds",
-            "From the raw record's arrival, or the event time of a group or timer, to the output's commit",
-            **buckets,
-        )
+        self._batches = _histogram(self.registry, "lozenge_batch_seconds", "Batch duration")
+        self._latency = _Latency(self.registry)
         self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed; absent until it is known")
         self._lag.set(nan)
         self._cost = ProcessCost(self.registry)
@@ -67,8 +93,7 @@ class AppMetrics:
 
     def latency(self, seconds: float, count: int = 1) -> None:
         """Records how long an output took from the arrival of its input, or each of `count` outputs."""
-        for _ in range(count):
-            self._latency.observe(max(0.0, seconds))
+        self._latency.observe(seconds, count)
 
     def lag(self, offsets: int) -> None:
         """Sets the number of input offsets not yet processed."""

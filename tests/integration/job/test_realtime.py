@@ -105,7 +105,7 @@ def test_alerts_come_at_once_and_offsets_with_the_end_of_the_batch(
     assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
     assert None not in committed
     assert samples["lozenge_emitted_total"] == samples["lozenge_offsets_committed_total"] == sent
-    assert samples["lozenge_latency_seconds_count"] == sent
+    assert samples["lozenge_latency_seconds_count"] + samples["lozenge_backlog_latency_seconds_count"] == sent
 
 
 def test_the_position_is_reported_long_before_its_commit(

@@ -6,6 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from lozenge.metrics.app_metrics import (
+    BACKLOG_SECONDS,
     MOST_RELEASES,
     AppMetrics,
     JobMetrics,
@@ -67,3 +68,12 @@ def test_precision_has_a_series_for_the_newest_releases_alone() -> None:
     found = [name for name in metrics.snapshot()["samples"] if name.startswith("lozenge_precision")]
     newest = {f"lozenge_precision{{detector=rule,release=r{n}}}" for n in range(13 - MOST_RELEASES, 13)}
     assert set(found) == newest | {"lozenge_precision{detector=fold,release=r1}"}
+
+
+def test_what_arrived_long_before_the_process_began_does_not_count_as_its_latency() -> None:
+    metrics = JobMetrics("spotter")
+    metrics.latency(2.0, 3)
+    metrics.latency(BACKLOG_SECONDS + 3_300.0, 5)
+    samples = metrics.snapshot()["samples"]
+    assert (samples["lozenge_latency_seconds_count"], samples["lozenge_latency_seconds_sum"]) == (3, 6.0)
+    assert samples["lozenge_backlog_latency_seconds_count"] == 5
