@@ -3,7 +3,7 @@
 It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app.
 Counters and histograms continue over every restart, of the apps and of this program. Gauges are sums over the
 processes alive, and end without any. `lozenge_instances` counts the processes by release; it is 0, with the last
-release, if none runs.
+release, if none runs. All series of an app end a day after it was paused or retired, and a week after it fell silent.
 """
 
 import os
@@ -56,6 +56,8 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     )
     found: dict[str, Metric] = {}
     for name, app in sorted(table.items()):
+        if app.gone(now):
+            continue
         for text, value in app.samples(now).items():
             sample, labels = decode(text)
             known = _FAMILIES.get(sample, Metric(sample, "Published by a newer version than this exporter", "unknown"))

@@ -17,6 +17,10 @@ from lozenge.metrics.snapshot import is_sample
 
 ALIVE_SECONDS = 15.0
 HISTORY_SECONDS = 30.0
+ENDED_SECONDS = 24 * 3600.0
+"""So long an app is exported after its last process ended in order: paused or retired."""
+SILENT_SECONDS = 7 * 24 * 3600.0
+"""So long an app is exported after a process that ended without a word; alerts on it have to fire until then."""
 _TOTALS = ("_total", "_bucket", "_count", "_sum")
 
 Samples = Mapping[str, float]
@@ -114,6 +118,11 @@ class App:
     def alive(self, now: float) -> list[ProcessMetrics]:
         """The processes alive at Unix time `now`."""
         return [instance for instance in self._instances.values() if instance.alive(now)]
+
+    def gone(self, now: float) -> bool:
+        """Whether nothing of it ran for so long that nobody looks for it; its counters continue if it runs again."""
+        kept = max((ENDED_SECONDS if i.last.ended else SILENT_SECONDS for i in self._instances.values()), default=0.0)
+        return self._newest is not None and self._newest.time < now - kept
 
     def samples(self, now: float) -> dict[str, float]:
         """Counters as sums over all processes ever, everything else over those alive at `now`."""

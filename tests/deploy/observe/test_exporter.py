@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, NotifierMetrics, UpstreamMetrics
 from lozenge_deploy.observe.exporter import Apps
-from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
+from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, ENDED_SECONDS, SILENT_SECONDS, App, Snapshot
 
 
 def exported(*snapshots: Snapshot) -> list[str]:
@@ -19,9 +19,9 @@ def exported(*snapshots: Snapshot) -> list[str]:
     return generate_latest(registry).decode().splitlines()
 
 
-def snapshot_of(metrics: AppMetrics, ago: float = 0.0) -> Snapshot:
+def snapshot_of(metrics: AppMetrics, ago: float = 0.0, *, ended: bool = False) -> Snapshot:
     samples = metrics.snapshot()["samples"]
-    return Snapshot(metrics.app, metrics.instance, metrics.release, time.time() - ago, samples)
+    return Snapshot(metrics.app, metrics.instance, metrics.release, time.time() - ago, samples, ended)
 
 
 def test_an_app_is_one_series_across_all_of_its_instances() -> None:
@@ -78,6 +78,18 @@ def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
     assert 'lozenge_records_total{app="upstream"} 0.0' in lines
     assert 'lozenge_instances{app="upstream",release="1.0.0"} 0.0' in lines
     assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
+
+
+@pytest.mark.parametrize(("ended", "kept"), [(True, ENDED_SECONDS), (False, SILENT_SECONDS)], ids=["retired", "silent"])
+def test_the_series_of_an_app_that_is_gone_end_and_continue_if_it_runs_again(ended: bool, kept: float) -> None:
+    first, again = JobMetrics("large_amount", "g1"), JobMetrics("large_amount", "g2")
+    for metrics in (first, again):
+        metrics.records(3)
+    other = snapshot_of(UpstreamMetrics("upstream"))
+    assert any("large_amount" in line for line in exported(snapshot_of(first, kept - 60, ended=ended), other))
+    assert not any("large_amount" in line for line in exported(snapshot_of(first, kept + 60, ended=ended), other))
+    lines = exported(snapshot_of(first, kept + 60, ended=ended), snapshot_of(again))
+    assert 'lozenge_records_total{app="large_amount"} 6.0' in lines
 
 
 def test_an_app_whose_lag_grows_never_catches_up() -> None:
