@@ -16,10 +16,18 @@ from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 
 Row = dict[str, Any]
 _VARIES = re.compile(r"""'[^']*'|"[^"]*"|[^\s:,;()]*\d[^\s,;()]*""")
+_RAISED = re.compile(r"(?P<type>\[?\w+\b\]?).*(?P<place> \(\S+ line \d+(?:, in \S+)?\))$")
+"""An error of an author's code, as `lozenge.detector.raised` describes it."""
 
 
 def kind_of(dead_letter: DeadLetter) -> str:
-    """Stage and reason without what differs from record to record: quoted texts, and words with a digit."""
+    """Stage and reason without what differs from record to record.
+
+    For an error that the code of a detector raised that is its type and place; else the reason but for quoted texts
+    and words with a digit.
+    """
+    if raised := _RAISED.match(dead_letter.message.strip().partition("\n")[0]):
+        return f"{dead_letter.stage}: {raised['type']}{raised['place']}"
     return _VARIES.sub("…", dead_letter.reason)
 
 

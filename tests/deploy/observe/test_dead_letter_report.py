@@ -21,6 +21,11 @@ def dead_letter(message: str, stage: str = "detect") -> DeadLetter:
         ("KeyError: 'm-1'", "KeyError: 'shop'"),
         ("no rate for 12.50 EUR on 2026-03-01", "no rate for 9.00 EUR on 2026-03-02"),
         ('value "a b" is wrong', 'value "c" is wrong'),
+        (
+            "ValueError: Müller is late (late.py line 31, in step)",
+            "ValueError: Smith left (late.py line 31, in step)",
+        ),
+        ("[CAST_INVALID_INPUT] 'a' is no number (late.py line 9)", "[CAST_INVALID_INPUT] b (c) (late.py line 9)"),
         ("d8651e13-4000-5000-8000-000000000002 is poison", "a8651e13-4000-5000-8000-000000000003 is poison"),
     ],
 )
@@ -32,6 +37,12 @@ def test_what_differs_only_in_its_values_is_one_group(one: str, other: str) -> N
 def test_other_reasons_and_other_stages_are_other_groups() -> None:
     found = [dead_letter("missing:mcc"), dead_letter("missing:mcc", "normalise"), dead_letter("missing:country")]
     assert [row["unresolved"] for row in summaries(found, kind_of)] == [1, 1, 1]
+
+
+def test_another_type_and_another_place_of_an_error_are_other_groups() -> None:
+    first, *others = "ValueError: a (late.py line 31, in step)", "KeyError: a (late.py line 31, in step)"
+    others += "ValueError: a (late.py line 32, in step)", "ValueError: a (other.py line 31, in step)"
+    assert len(summaries(map(dead_letter, [first, first, *others]), kind_of)) == 4
 
 
 def test_the_reason_of_a_group_shows_no_card_number() -> None:
