@@ -18,7 +18,7 @@ FIRST = (
     "test_changes.py",
     "test_downstream.py",
     "test_guarantees.py",
-    "test_take_overs.py",
+    "test_cut_over_crashes.py",
     "test_offsets.py",
     "test_downstream_evaluation.py",
     "test_labelled_data.py",

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-LIBRDKAFKA_PARTITIONER = "consistent"
-"""The librdkafka `partitioner` that agrees with `partition_of` (for clients that do not set one)."""
-
 
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition, 0 <= p < `partitions`, where `key` lives."""

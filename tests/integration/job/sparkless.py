@@ -1,7 +1,7 @@
 """Jobs on a real broker without Spark: the loop, its claims, commits and state are real, and the query is Python.
 
-The query reads a topic, and evaluates the rule or the fold of `traffic`. So a test of a crash, a take-over or a
-cut-over costs milliseconds of a processor, where Spark would cost seconds.
+The query reads a topic, and evaluates the rule or the fold of `traffic`. So a test of a crash or a cut-over
+costs milliseconds of a processor, where Spark would cost seconds.
 """
 
 import time

@@ -24,13 +24,13 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.job.sparkless import Count, each
-from tests.integration.job.take_overs import (
+from tests.integration.job.cut_overs import (
     DiesAfterClaim,
     a_detector,
     relieved,
     survives_the_kill_of_the_new_one,
 )
+from tests.integration.job.sparkless import Count, each
 from tests.integration.job.traffic import (
     CARDS,
     KINDS,

@@ -16,7 +16,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.card_numbers import has_card_number, has_card_number_column
 from lozenge.contracts.money import money, money_column
-from lozenge.contracts.partitioner import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
+from lozenge.contracts.partitioner import partition_column, partition_of
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
@@ -51,7 +51,7 @@ def test_the_partition_of_ten_thousand_keys_is_the_same_in_spark_python_and_libr
     topic = f"partitions-{uuid.uuid4().hex[:8]}"
     ensure_topics(kafka, [Topic(topic, PARTITIONS)])
     delivered: dict[str, int] = {}
-    producer = Producer(kafka.client(partitioner=LIBRDKAFKA_PARTITIONER))
+    producer = Producer(kafka.client(partitioner="consistent"))
 
     def note(_: object, message: Message) -> None:
         delivered[(message.key() or b"").decode()] = message.partition() or 0

@@ -10,7 +10,7 @@ import pytest
 
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.job.take_overs import (
+from tests.integration.job.cut_overs import (
     DiesAfterClaim,
     DiesAfterFirstTransaction,
     DiesBeforeClaim,
