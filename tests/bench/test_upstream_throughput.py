@@ -16,7 +16,8 @@ from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.spark import avro, internals
+from lozenge.spark import avro
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.session import spark_session
 from lozenge_deploy.demo.feed import Generator
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
@@ -49,7 +50,7 @@ def test_backlog(kafka: KafkaSettings, tmp_path: Path) -> None:
     _rewind(kafka)
     taken["upstream without the copy by terminal"] = _upstream(kafka, tmp_path, "[]")
     spark = spark_session("bench", cores=2, memory_mb=640)
-    jvm = internals.java(spark).java.lang.ProcessHandle.current().pid()
+    jvm = driver_jvm.java(spark).java.lang.ProcessHandle.current().pid()
     _plain_read(kafka, spark)
     taken["plain Spark: read, count bytes"] = _timed(jvm, lambda: _plain_read(kafka, spark))
     _plain_normalise(kafka, spark)

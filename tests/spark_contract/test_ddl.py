@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from lozenge import ddl
-from lozenge.spark import internals
+from lozenge.spark.internals import python_api
 
 COLUMNS = (
     "mcc string, mcc_limit decimal(18,4)",
@@ -177,7 +177,7 @@ def test_a_function_declares_the_same_type_before_there_is_a_session(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(importlib.import_module("pyspark.sql.udf"), "_parse_datatype_string", None)
-    internals.read_types_without_session()
+    python_api.read_types_without_session()
     with_session = F.udf(text)(str).returnType
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     assert F.udf(text)(str).returnType == with_session

@@ -9,14 +9,14 @@ from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.spark import internals
 from lozenge.spark.avro import UNKNOWN_SCHEMA
+from lozenge.spark.internals import driver_jvm, errors, python_api
 
 Plan = Callable[[DataFrame], DataFrame]
 
 
 def test_a_result_too_large_for_the_driver_names_the_setting(spark: SparkSession) -> None:
-    conf = internals.spark_context(spark).conf()
+    conf = driver_jvm.spark_context(spark).conf()
     before = conf.get("spark.driver.maxResultSize", "1g")
     conf.set("spark.driver.maxResultSize", "10k")
     try:
@@ -24,8 +24,8 @@ def test_a_result_too_large_for_the_driver_names_the_setting(spark: SparkSession
             spark.range(100_000).collect()
     finally:
         conf.set("spark.driver.maxResultSize", before)
-    assert internals.is_result_too_large(caught.value)
-    assert not internals.is_other_state(caught.value)
+    assert errors.is_result_too_large(caught.value)
+    assert not errors.is_other_state(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_state_of_another_plan_has_a_known_error_condition(stream: DataFrame, tm
     _append(tmp_path)
     with pytest.raises(StreamingQueryException) as caught:
         _run(other(stream), tmp_path)
-    assert internals.is_other_state(caught.value)
+    assert errors.is_other_state(caught.value)
 
 
 def test_the_text_of_raise_error_is_part_of_what_the_query_raises(stream: DataFrame, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_an_expression_names_its_line_in_a_session_that_was_started_without_line
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", False)
-    internals.name_lines_in_errors()
+    python_api.name_lines_in_errors()
     with pytest.raises(ArithmeticException) as caught:
         spark.range(1).select(1 / F.col("id")).collect()
     [context] = caught.value.getQueryContext()

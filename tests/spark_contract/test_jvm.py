@@ -7,7 +7,7 @@ import psutil
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm, errors
 
 
 class Answer:
@@ -21,21 +21,21 @@ class Answer:
 
 
 def test_public_java_classes_are_attributes_by_their_full_names(spark: SparkSession) -> None:
-    jvm = internals.java(spark)
+    jvm = driver_jvm.java(spark)
     assert int(jvm.java.lang.Math.max(3, 4)) == 4
     assert jvm.java.time.Duration.ofMillis(1500).getSeconds() == 1
     assert jvm.org.apache.kafka.common.TopicPartition("topic", 2).partition() == 2
 
 
 def test_java_calls_a_python_object_that_names_its_interface(spark: SparkSession) -> None:
-    internals.accept_callbacks(spark)
-    task = internals.java(spark).java.util.concurrent.FutureTask(Answer())
+    driver_jvm.accept_callbacks(spark)
+    task = driver_jvm.java(spark).java.util.concurrent.FutureTask(Answer())
     task.run()
     assert task.get() == 42
 
 
 def test_the_gateway_holds_the_process_of_the_jvm(spark: SparkSession) -> None:
-    process = internals.jvm_process(spark)
+    process = driver_jvm.jvm_process(spark)
     assert process.poll() is None
     assert process.stdin is not None
     assert psutil.Process(process.pid).name() == "java"
@@ -43,18 +43,18 @@ def test_the_gateway_holds_the_process_of_the_jvm(spark: SparkSession) -> None:
 
 
 def test_the_gateway_is_kept_once_the_jvm_has_named_its_port(spark: SparkSession) -> None:
-    assert internals.jvm_has_answered()
+    assert driver_jvm.jvm_has_answered()
 
 
 def test_a_context_in_the_jvm_knows_whether_it_has_stopped(spark: SparkSession) -> None:
-    assert not internals.has_stopped(spark)
-    assert not internals.spark_context(spark).isStopped()
+    assert not driver_jvm.has_stopped(spark)
+    assert not driver_jvm.spark_context(spark).isStopped()
 
 
 def test_a_jvm_that_ends_at_its_start_has_an_error_condition() -> None:
-    assert internals.ended_at_start(PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={}))
+    assert errors.ended_at_start(PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={}))
 
 
 def test_the_slow_import_of_the_first_call_is_there() -> None:
-    assert find_spec(internals.IMPORTED_AT_FIRST_CALL) is not None
-    assert import_module(internals.IMPORTED_AT_FIRST_CALL).__name__ == internals.IMPORTED_AT_FIRST_CALL
+    assert find_spec(driver_jvm.IMPORTED_AT_FIRST_CALL) is not None
+    assert import_module(driver_jvm.IMPORTED_AT_FIRST_CALL).__name__ == driver_jvm.IMPORTED_AT_FIRST_CALL

@@ -15,8 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import Checkpoint, planned_ends
+from lozenge.spark.internals import kafka_connector, queries
 from lozenge.spark.kafka_sink import COLUMNS, UNBATCHED, SinkProducer, discarding, realtime_writer
 from lozenge.spark.kafka_source import bounded, stream
 from lozenge.spark.live_lag import LiveLag
@@ -72,8 +72,8 @@ def test_tasks_write_through_the_producer_that_the_driver_holds(
 def test_the_pool_gives_one_producer_for_equal_parameters(spark: SparkSession, kafka: KafkaSettings) -> None:
     serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
     params = {"bootstrap.servers": kafka.bootstrap, "key.serializer": serializer, "value.serializer": serializer}
-    first, second = internals.PooledProducer(spark, params), internals.PooledProducer(spark, params)
-    other = internals.PooledProducer(spark, params | {"linger.ms": "7"})
+    first, second = kafka_connector.PooledProducer(spark, params), kafka_connector.PooledProducer(spark, params)
+    other = kafka_connector.PooledProducer(spark, params | {"linger.ms": "7"})
     assert first.java.equals(second.java)
     assert not first.java.equals(other.java)
     for pooled in (first, second, other):
@@ -164,12 +164,12 @@ def in_real_time(
 def test_the_batch_duration_of_a_running_query_is_in_its_relations(
     spark: SparkSession, kafka: KafkaSettings, topic: str, tmp_path: Path
 ) -> None:
-    assert internals.can_change_batch_duration(spark)
+    assert queries.can_change_batch_duration(spark)
     with in_real_time(spark, kafka, topic, tmp_path, "1 second") as query:
         new = NewProgress(query)
         wait_for(lambda: any(new.take()), "the end of a short batch")
         assert _batch_durations(query) == [1.0]
-        assert internals.change_batch_duration(spark, query, "3 seconds")
+        assert queries.change_batch_duration(spark, query, "3 seconds")
         assert _batch_durations(query) == [3.0]
         wait_for(lambda: any(p.batchDuration >= 2900 for p in new.take()), "the end of a longer batch")
 
@@ -234,4 +234,4 @@ def test_every_member_that_the_connectors_classes_refer_to_is_there() -> None:
 
 def _batch_durations(query: StreamingQuery) -> list[float]:
     """Seconds that a batch of a query in Real-Time Mode lasts, as each source has it."""
-    return [source.realTimeModeDuration().get() / 1000 for source in internals.source_relations(query)]
+    return [source.realTimeModeDuration().get() / 1000 for source in queries.source_relations(query)]

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.spark import internals
+from lozenge.spark.internals import plans
 
 Plan = Callable[[DataFrame], DataFrame]
 
@@ -38,7 +38,7 @@ def _selected(rows: DataFrame) -> DataFrame:
     ],
 )
 def test_an_analysed_plan_names_the_operators_that_keep_state(stream: DataFrame, plan: Plan, name: str) -> None:
-    assert [node for node in internals.logical_plan(plan(stream)).walk() if node.name.startswith(name)]
+    assert [node for node in plans.logical_plan(plan(stream)).walk() if node.name.startswith(name)]
 
 
 def test_an_analysed_join_has_the_streams_that_it_joins_as_inputs(spark: SparkSession, stream: DataFrame) -> None:
@@ -48,8 +48,8 @@ def test_an_analysed_join_has_the_streams_that_it_joins_as_inputs(spark: SparkSe
     assert [len(with_table.inputs), len(with_stream.inputs)] == [1, 2]
 
 
-def _joins(frame: DataFrame) -> list[internals.LogicalNode]:
-    return [node for node in internals.logical_plan(frame).walk() if node.name.startswith("Join")]
+def _joins(frame: DataFrame) -> list[plans.LogicalNode]:
+    return [node for node in plans.logical_plan(frame).walk() if node.name.startswith("Join")]
 
 
 def _counted(rows: DataFrame) -> DataFrame:
@@ -74,18 +74,18 @@ def _counted(rows: DataFrame) -> DataFrame:
 def test_a_physical_plan_is_a_tree_in_text_whose_leaves_are_sources(
     stream: DataFrame, plan: Plan, operators: set[str]
 ) -> None:
-    found = internals.physical_operators(plan(stream))
+    found = plans.physical_operators(plan(stream))
     assert found >= {"StreamingRelation", *operators}
 
 
 def test_what_is_read_besides_the_stream_is_no_operator_of_it(spark: SparkSession, stream: DataFrame) -> None:
     static = spark.createDataFrame([("a", 1)], "k string, w int").where("w > 0")
-    found = internals.physical_operators(stream.join(F.broadcast(static), "k"))
+    found = plans.physical_operators(stream.join(F.broadcast(static), "k"))
     assert "BroadcastHashJoin" in found
     assert not {name for name in found if name.startswith(("BroadcastExchange", "Scan", "LocalTableScan"))}
 
 
 def test_spark_checks_a_stream_before_it_is_started(stream: DataFrame) -> None:
-    internals.check_streamable(stream.where("v > 1"))
+    plans.check_streamable(stream.where("v > 1"))
     with pytest.raises(AnalysisException):
-        internals.check_streamable(stream.groupBy("k").count())
+        plans.check_streamable(stream.groupBy("k").count())

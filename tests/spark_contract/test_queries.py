@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm, queries
 from lozenge.spark.query_progress import NewProgress
 from tests.integration.harness import wait_for
 
@@ -35,34 +35,34 @@ def blocked(stream: DataFrame, folder: Path) -> Iterator[tuple[StreamingQuery, t
 
 def test_a_flag_says_that_a_trigger_is_active(stream: DataFrame, tmp_path: Path) -> None:
     with blocked(stream, tmp_path) as (query, go):
-        assert internals.in_trigger(query)
+        assert queries.in_trigger(query)
         go.set()
-        wait_for(lambda: not internals.in_trigger(query), "the end of the trigger")
+        wait_for(lambda: not queries.in_trigger(query), "the end of the trigger")
 
 
 def test_the_status_of_a_query_between_batches_begins_with_waiting(stream: DataFrame, tmp_path: Path) -> None:
     with blocked(stream, tmp_path) as (query, go):
-        assert not internals.is_waiting(query)
+        assert not queries.is_waiting(query)
         go.set()
-        wait_for(lambda: internals.is_waiting(query), "the query to wait")
+        wait_for(lambda: queries.is_waiting(query), "the query to wait")
 
 
 def test_the_java_query_offers_the_time_of_its_newest_trigger(stream: DataFrame, tmp_path: Path) -> None:
     with blocked(stream, tmp_path) as (query, go):
         new = NewProgress(query)
-        assert internals.newest_progress(query) == ""
+        assert queries.newest_progress(query) == ""
         assert list(new.take()) == []
         go.set()
-        wait_for(lambda: internals.newest_progress(query) != "", "the first progress")
+        wait_for(lambda: queries.newest_progress(query) != "", "the first progress")
         newest = query.lastProgress
         assert newest is not None
-        assert internals.newest_progress(query) == newest["timestamp"]
+        assert queries.newest_progress(query) == newest["timestamp"]
         assert [progress.timestamp for progress in new.take()] == [newest["timestamp"]]
         assert list(new.take()) == []
 
 
 def test_pools_that_spark_starts_at_once_are_small(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
     with blocked(stream, tmp_path):
-        threads = [thread.getName() for thread in internals.java(spark).java.lang.Thread.getAllStackTraces().keySet()]
+        threads = [thread.getName() for thread in driver_jvm.java(spark).java.lang.Thread.getAllStackTraces().keySet()]
     for pool in ("map-output-dispatcher", "streaming-shuffle-location-dispatcher"):
         assert len([name for name in threads if name.startswith(pool)]) == 2, threads

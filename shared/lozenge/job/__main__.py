@@ -19,7 +19,7 @@ from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
-from lozenge.spark.internals import read_types_without_session
+from lozenge.spark.internals.python_api import read_types_without_session
 
 
 def main() -> int:

@@ -1,1 +1,1 @@
-"""Spark: the session, Kafka in and out of it, and the only module that touches its internals."""
+"""Spark: the session, Kafka in and out of it, and the only package that touches its internals."""

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.session import spark_session
 
 _AVRO = '{"type":"record","name":"r","fields":[{"name":"k","type":"long"},{"name":"v","type":"string"}]}'
@@ -30,7 +30,7 @@ def main(jvm_option: str, folder: str) -> None:
         writer = frame.writeStream.foreachBatch(_collect).outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", f"{folder}/{name}").start().awaitTermination()
     _kafka_clients(spark)
-    process = internals.jvm_process(spark)
+    process = driver_jvm.jvm_process(spark)
     spark.stop()
     assert process.stdin is not None
     process.stdin.close()  # the JVM ends, and writes the archive as it does
@@ -54,7 +54,7 @@ def _collect(batch: DataFrame, number: int) -> None:
 def _kafka_clients(spark: SparkSession) -> None:
     """Loads the connector and constructs a client of each kind; none connects anywhere."""
     spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "none"}).load()
-    jvm = internals.java(spark)
+    jvm = driver_jvm.java(spark)
     settings = jvm.java.util.HashMap()
     settings.put("bootstrap.servers", "127.0.0.1:9")
     for kind in ("Serializer", "Deserializer"):

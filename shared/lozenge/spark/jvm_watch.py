@@ -11,7 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm, errors
 
 _SIGNAL_SECONDS = 0.5
 """Within this time a signal that has ended the JVM has reached this process too."""
@@ -31,7 +31,7 @@ def start_bounded() -> Iterator[None]:
     others = set(this.children(recursive=True))
 
     def give_up() -> None:
-        if not internals.jvm_has_answered():
+        if not driver_jvm.jvm_has_answered():
             late.set()
             for started in set(this.children(recursive=True)) - others:
                 with suppress(psutil.NoSuchProcess):
@@ -48,7 +48,7 @@ def start_bounded() -> Iterator[None]:
                 f"starting Spark: its JVM has not named its port within {START_SECONDS:g} s",
                 hint=f"see whether the disk of {tempfile.gettempdir()} is full or the machine overloaded",
             ) from error
-        if internals.ended_at_start(error):
+        if errors.ended_at_start(error):
             raise SparkGone(
                 "starting Spark: its JVM has ended before it named its port",
                 hint="its own messages are above; a full disk and too little memory are usual reasons",
@@ -80,14 +80,14 @@ def watched(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> It
 
 def require_running(spark: SparkSession, doing: str) -> None:
     """Raises SparkGone if Spark's JVM has ended, or has begun to."""
-    if internals.has_stopped(spark):
+    if driver_jvm.has_stopped(spark):
         raise _gone(doing)
 
 
 def _ends(spark: SparkSession) -> bool:
     """Whether the JVM is gone or ends within a moment: it stops Spark first, and answers until then."""
     deadline = time.monotonic() + _END_SECONDS
-    while not (stopped := internals.has_stopped(spark)) and time.monotonic() < deadline:
+    while not (stopped := driver_jvm.has_stopped(spark)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return stopped
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm, kafka_connector, queries
 
 COLUMNS = ("topic", "partition", "key", "value", "headers")
 """Of the rows that it takes."""
@@ -43,7 +43,7 @@ def discarding(rows: DataFrame, duration: str) -> Iterator[StreamingQuery]:
     writer = rows.writeStream.format("noop").outputMode("update")
     writer = writer.trigger(realTime=duration)  # type: ignore[call-overload]
     with tempfile.TemporaryDirectory(prefix="lozenge-nothing-") as folder:
-        with internals.any_sink_in_real_time(rows.sparkSession):
+        with queries.any_sink_in_real_time(rows.sparkSession):
             query: StreamingQuery = writer.option("checkpointLocation", Path(folder).as_uri()).start()
         try:
             yield query
@@ -56,9 +56,9 @@ class SinkProducer:
 
     def __init__(self, spark: SparkSession, name: str, options: Mapping[str, str]) -> None:
         self.options = {**options, "kafka.client.id": f"{name}-{next(_NUMBERS)}"}
-        self._no_wait = internals.java(spark).java.time.Duration.ZERO
+        self._no_wait = driver_jvm.java(spark).java.time.Duration.ZERO
         params = {name.removeprefix("kafka."): value for name, value in self.options.items()}
-        self._pooled = internals.PooledProducer(spark, params | _SERIALIZERS)
+        self._pooled = kafka_connector.PooledProducer(spark, params | _SERIALIZERS)
         self.java: Any = self._pooled.java
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.contracts.record import Partition
 from lozenge.process.periodic import every
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm
 
 LAG_POLL_SECONDS = 2.0
 """How often to poll: each poll makes two calls to the JVM for each partition, of half a millisecond."""
@@ -52,7 +52,7 @@ class LiveLag:
         self._prefix = f"consumer-{reader_group(app)}-"
         self._positions = dict(starts)
         self._by_tag = {_tag(partition): partition for partition in starts}
-        jvm = internals.java(spark)
+        jvm = driver_jvm.java(spark)
         self._beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
         self._name = jvm.javax.management.ObjectName
         self._readers: list[tuple[Partition, _Reader]] = []

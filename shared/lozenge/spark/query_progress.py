@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import Offsets, merged
+from lozenge.spark.internals import queries
 
 WARM_BATCHES, WARM_SECONDS = 2, 5.0
 """A query is warm after so many batches with events, or so long after it first waited for some."""
@@ -29,7 +29,7 @@ class NewProgress:
 
     def take(self) -> Iterator[StreamingQueryProgress]:
         """Of every trigger that ended since the last call, of the ten latest at most."""
-        newest = internals.newest_progress(self._query)
+        newest = queries.newest_progress(self._query)
         if newest in ("", self._newest):
             return
         for progress in self._query.recentProgress:
@@ -70,7 +70,7 @@ class TriggerHistory:
 
     def waiting(self) -> bool:
         """Whether the query is at a batch boundary."""
-        waits = internals.is_waiting(self._query)
+        waits = queries.is_waiting(self._query)
         if waits and self._waits_since is None:
             self._waits_since = time.monotonic()
         return waits

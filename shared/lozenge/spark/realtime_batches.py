@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from lozenge.durations import in_milliseconds
 from lozenge.process.logging import logger
-from lozenge.spark import internals
+from lozenge.spark.internals import queries
 
 SHORT_BATCHES = 6
 """How many of a process are short, if its settings leave that open."""
@@ -29,7 +29,7 @@ class RealtimeBatchDuration:
     def __init__(self, spark: SparkSession, short: int | None = None) -> None:
         self._spark, self._short = spark, SHORT_BATCHES if short is None else short
         self._full: float | None = None  # the duration that a query which began with short batches is to get
-        if self._short and not internals.can_change_batch_duration(spark):
+        if self._short and not queries.can_change_batch_duration(spark):
             self._only_full()
 
     @property
@@ -50,7 +50,7 @@ class RealtimeBatchDuration:
         """
         self._short -= 1
         if self._short <= 1 and self._full is not None:
-            if not internals.change_batch_duration(self._spark, query, in_milliseconds(self._full)):
+            if not queries.change_batch_duration(self._spark, query, in_milliseconds(self._full)):
                 self._only_full()
             self._full = None
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from lozenge.spark import internals
 from lozenge.spark.conf import session_conf
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.jvm_watch import start_bounded
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
@@ -66,4 +66,4 @@ def spark_session(
 def _import_ahead() -> None:
     """Imports while the JVM starts what PySpark's first call to it will import, pandas among it: half a second each."""
     with suppress(ImportError):  # that call reports it
-        importlib.import_module(internals.IMPORTED_AT_FIRST_CALL)
+        importlib.import_module(driver_jvm.IMPORTED_AT_FIRST_CALL)

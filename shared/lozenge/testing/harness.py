@@ -29,7 +29,7 @@ from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
 from lozenge.protocol.coverage import Versions
 from lozenge.spark.conf import most_slots
-from lozenge.spark.internals import name_lines_in_errors
+from lozenge.spark.internals.python_api import name_lines_in_errors
 from lozenge.spark.session import spark_session
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream

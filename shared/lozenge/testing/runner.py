@@ -18,7 +18,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.detector.package import is_detector
 from lozenge.detector.raised import described
 from lozenge.job.batch_result import BatchResult, DraftAlert
-from lozenge.spark.internals import read_types_without_session
+from lozenge.spark.internals.python_api import read_types_without_session
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
 from lozenge.testing.harness import Harness
 from lozenge.testing.table_rows import check_rows

@@ -27,7 +27,7 @@ from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm
 from tests.integration import clients
 from tests.integration.clients import read_by_kafka_python
 from tests.integration.harness import (
@@ -107,7 +107,7 @@ def crashing(at: int) -> type[JobLoop]:
 @contextmanager
 def result_size(spark: SparkSession, limit: str) -> Iterator[None]:
     """How much of a job's result the driver takes, for the length of the block."""
-    conf: Any = internals.spark_context(spark).conf()
+    conf: Any = driver_jvm.spark_context(spark).conf()
     before = conf.get("spark.driver.maxResultSize", "1g")
     conf.set("spark.driver.maxResultSize", limit)
     try:

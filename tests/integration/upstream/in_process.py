@@ -17,8 +17,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import Offsets
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping_files import load
 from lozenge_upstream.settings import UpstreamSettings
@@ -100,7 +100,7 @@ class HangingProducer(TransactionalProducer):
 
 def without_member(spark: SparkSession, kafka: KafkaSettings, group: str = "upstream") -> Any:
     """The metadata of a group that has no member, whose offsets anybody may commit."""
-    consumer = internals.java(spark).org.apache.kafka.clients.consumer
+    consumer = driver_jvm.java(spark).org.apache.kafka.clients.consumer
     return consumer.ConsumerGroupMetadata(kafka.topics.prefixed(group))
 
 

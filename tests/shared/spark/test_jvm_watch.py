@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
-from lozenge.spark import internals, jvm_watch
+from lozenge.spark import jvm_watch
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.jvm_watch import require_running, watched
 
 
@@ -29,7 +30,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Session:
 def jvm_ends(monkeypatch: pytest.MonkeyPatch, *, after_looks: int) -> None:
     """Lets the JVM end after so many looks at it."""
     looks = iter([False] * after_looks)
-    monkeypatch.setattr(internals, "has_stopped", lambda _: next(looks, True))
+    monkeypatch.setattr(driver_jvm, "has_stopped", lambda _: next(looks, True))
 
 
 def run(spark: Session, *, stopping: bool) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark import internals
+from lozenge.spark.internals import plans
 from lozenge.spark.kafka_sink import COLUMNS
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.query_builder import stream
@@ -26,5 +26,5 @@ def test_each_source_that_has_offsets_is_a_stream_of_its_own(upstream_spark: Spa
     )
     assert rows.isStreaming
     assert set(COLUMNS) <= set(rows.columns)
-    nodes = [node for node in internals.logical_plan(rows).walk() if not node.inputs]
+    nodes = [node for node in plans.logical_plan(rows).walk() if not node.inputs]
     assert len(nodes) == len(topics)

@@ -7,7 +7,7 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm
 from lozenge_upstream.streaming import transactional_producer
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 
@@ -38,7 +38,7 @@ def pooled(monkeypatch: pytest.MonkeyPatch) -> list[PooledProducer]:
 
     java = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(kafka=JAVA_KAFKA)))
     monkeypatch.setattr(transactional_producer, "SinkProducer", make)
-    monkeypatch.setattr(internals, "java", lambda spark: java)
+    monkeypatch.setattr(driver_jvm, "java", lambda spark: java)
     return made
 
 

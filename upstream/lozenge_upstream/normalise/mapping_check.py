@@ -6,7 +6,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lozenge.errors import first_line
-from lozenge.spark import internals, kafka_source
+from lozenge.spark import kafka_source
+from lozenge.spark.internals import driver_jvm
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
 from lozenge_upstream.normalise.mapping_transforms import Text, Token
@@ -37,7 +38,7 @@ def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
 
 
 def _pattern_problem(spark: SparkSession, pattern: str) -> str:
-    compile_ = internals.java(spark).java.util.regex.Pattern.compile
+    compile_ = driver_jvm.java(spark).java.util.regex.Pattern.compile
     try:
         compile_(pattern)
         compile_(f"(?:{pattern})$")  # as it is run: a comment or a quotation must not swallow what follows

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
-from lozenge.spark import internals
+from lozenge.spark.internals import driver_jvm
 from lozenge_upstream.streaming.held_assignment import Assignment, HeldAssignment
 from lozenge_upstream.streaming.query_errors import summary
 
@@ -51,8 +51,8 @@ class UpstreamMembership:
         topics: list[str],
         session_seconds: float = SESSION_SECONDS,
     ) -> None:
-        jvm = internals.java(spark)
-        internals.accept_callbacks(spark)
+        jvm = driver_jvm.java(spark)
+        driver_jvm.accept_callbacks(spark)
         self.held = HeldAssignment()
         self._group, self._settings = kafka.topics.prefixed(group), kafka.java()
         self._admin = jvm.org.apache.kafka.clients.admin.Admin

@@ -14,8 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lozenge.contracts.topics import UPSTREAM
 from lozenge.durations import in_milliseconds
 from lozenge.process import logging
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import planned_ends
+from lozenge.spark.internals import queries
 from lozenge_upstream.normalise.output_records import in_order
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position
@@ -106,7 +106,7 @@ def run(
             else:
                 logging.logger().warning("batch aborted: it exceeded the stop timeout; its records are processed again")
             deadline = time.monotonic() + _PROGRESS_SECONDS
-            while internals.in_trigger(query) and time.monotonic() < deadline:
+            while queries.in_trigger(query) and time.monotonic() < deadline:
                 time.sleep(0.02)
             progress.report(query, position.lag())
         except StreamingQueryException as error:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import Offsets
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.kafka_sink import SinkProducer
 
 TRANSACTION_SECONDS = 300
@@ -41,7 +41,7 @@ class TransactionalProducer:
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, name: str, generation: Any) -> None:
         self.name, self.bootstrap = name, kafka.bootstrap
         self._generation = generation
-        self._kafka = internals.java(spark).org.apache.kafka
+        self._kafka = driver_jvm.java(spark).org.apache.kafka
         transactional_id = kafka.topics.prefixed(name)
         options = {**kafka.spark(), **_OPTIONS, "kafka.transactional.id": transactional_id}
         self._sink = SinkProducer(spark, transactional_id, options)

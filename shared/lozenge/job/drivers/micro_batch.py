@@ -30,8 +30,8 @@ from lozenge.job.drivers.driver import (
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, stop_at_too_many
 from lozenge.job.query.query_builder import QueryBuilder
-from lozenge.spark import internals
 from lozenge.spark.checkpoint import Checkpoint
+from lozenge.spark.internals import queries
 from lozenge.spark.query_progress import TriggerHistory
 
 PROGRESS_SECONDS = 0.2
@@ -62,7 +62,7 @@ class MicroBatchDriver:
     @property
     def at_boundary(self) -> bool:
         """A busy query starts its next batch at once, so it may be seen between two batches only by abandoning one."""
-        return self._abandoned or self._query is None or not internals.in_trigger(self._query)
+        return self._abandoned or self._query is None or not queries.in_trigger(self._query)
 
     def warm_up(self, ranges: Ranges, stopped: Callable[[], bool]) -> None:
         """Evaluates the events as a batch; it is not cut short."""

@@ -12,9 +12,9 @@ from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
-from lozenge.spark import internals
 from lozenge.spark.avro import UNKNOWN_SCHEMA, words_of
 from lozenge.spark.checkpoint import Checkpoint
+from lozenge.spark.internals import errors
 from lozenge.spark.jvm_watch import require_running
 
 
@@ -39,11 +39,11 @@ class Recovery:
         if isinstance(error, LozengeError):
             raise error
         log = logger()
-        if limit is not None and internals.is_result_too_large(error) and limit.shrink():
+        if limit is not None and errors.is_result_too_large(error) and limit.shrink():
             self._checkpoint.forget(batch)
             log.warning("batch too large for the driver, halved", max_batch=limit.value)
             return
-        if internals.is_other_state(error):
+        if errors.is_other_state(error):
             self._checkpoint.renew()
             log.warning("checkpoint does not fit these settings, open windows are counted again")
             return

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from lozenge.detector.fold import Fold
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError, first_line
-from lozenge.spark import internals
+from lozenge.spark.internals import plans
 
 _ALERT = ("entity", "dedup_key", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Columns of `alert(...)` by which a DataFrame of alerts is recognised."""
@@ -76,7 +76,7 @@ def checked_result(name: str, manifest: Manifest, result: object) -> "DataFrame 
 def check_streamable(name: str, frame: DataFrame) -> None:
     """Raises if Spark cannot run the streaming `frame` in append mode."""
     try:
-        internals.check_streamable(frame)
+        plans.check_streamable(frame)
     except AnalysisException as error:
         raise DetectorError(
             f"planning {name}: Spark cannot run it as a stream: {first_line(error)}",
@@ -86,7 +86,7 @@ def check_streamable(name: str, frame: DataFrame) -> None:
 
 def check_stateless(name: str, frame: DataFrame) -> None:
     """Raises if the logical plan of the streaming `frame` keeps state between batches."""
-    kinds = sorted(set(_stateful_operators(internals.logical_plan(frame))))
+    kinds = sorted(set(_stateful_operators(plans.logical_plan(frame))))
     if kinds:
         raise DetectorError(
             f"planning {name}: its expressions keep state in Spark ({', '.join(kinds)}), which is lost at a restart",
@@ -102,7 +102,7 @@ def check_realtime(name: str, manifest: Manifest, frame: DataFrame, *, single_st
     allowed = _REALTIME | (_REALTIME_AGGREGATE if manifest.kind.state_in_checkpoint else set())
     if single_stream:
         allowed -= {"Union"}
-    unsupported = sorted(internals.physical_operators(frame) - allowed)
+    unsupported = sorted(plans.physical_operators(frame) - allowed)
     if unsupported:
         hints = dict.fromkeys(_HINTS[operator] for operator in unsupported if operator in _HINTS)
         raise DetectorError(
@@ -111,7 +111,7 @@ def check_realtime(name: str, manifest: Manifest, frame: DataFrame, *, single_st
         )
 
 
-def _stateful_operators(plan: internals.LogicalNode) -> Iterator[str]:
+def _stateful_operators(plan: plans.LogicalNode) -> Iterator[str]:
     for node in plan.walk():
         if node.name.startswith(_STATEFUL):
             yield node.name

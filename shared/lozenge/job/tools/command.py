@@ -12,7 +12,7 @@ from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge.process.shutdown import stopped_by_signals
 from lozenge.process.standard_output import for_results
-from lozenge.spark.internals import read_types_without_session
+from lozenge.spark.internals.python_api import read_types_without_session
 
 T = TypeVar("T")
 

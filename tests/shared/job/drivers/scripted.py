@@ -15,7 +15,7 @@ from lozenge.detector.events import Alert
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.identity import Identity
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark import internals
+from lozenge.spark.internals import queries
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1", partitions=2)
@@ -98,9 +98,9 @@ def connect(patch: pytest.MonkeyPatch) -> None:
     def newest(query: ScriptedQuery) -> str:
         return query.recentProgress[-1].timestamp if query.recentProgress else ""
 
-    patch.setattr(internals, "newest_progress", newest)
-    patch.setattr(internals, "is_waiting", lambda query: query.waits)
-    patch.setattr(internals, "in_trigger", lambda query: query.in_trigger)
+    patch.setattr(queries, "newest_progress", newest)
+    patch.setattr(queries, "is_waiting", lambda query: query.waits)
+    patch.setattr(queries, "in_trigger", lambda query: query.in_trigger)
 
 
 class ScriptedWriter:

@@ -22,7 +22,7 @@ from lozenge.job.drivers.driver import (
     TriggerEnded,
 )
 from lozenge.job.drivers.realtime import EndedBatch, RealtimeDriver, RealtimeRows
-from lozenge.spark import internals
+from lozenge.spark.internals import queries
 from lozenge.spark.live_lag import LiveProgress
 from tests.shared.job.drivers.scripted import (
     IDENTITY,
@@ -109,7 +109,7 @@ class Job:
         patch.setattr(realtime, "realtime_writer", self._writer)
         patch.setattr(realtime, "bounds", lambda *_: {0: (0, 50), 1: (0, 60), 2: (0, 70)})
         patch.setattr(realtime, "discarding", self._discarding)
-        patch.setattr(internals, "can_change_batch_duration", lambda _: True)
+        patch.setattr(queries, "can_change_batch_duration", lambda _: True)
         self.driver = self.made(0)
 
     def made(self, short_batches: int) -> RealtimeDriver:

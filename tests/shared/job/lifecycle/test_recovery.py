@@ -14,9 +14,9 @@ from lozenge.job.lifecycle.recovery import Recovery
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.batch_limit import BatchLimit
 from lozenge.job.query.poison_search import Ranges
-from lozenge.spark import internals
 from lozenge.spark.avro import MALFORMED, UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
+from lozenge.spark.internals import errors
 
 
 class Query:
@@ -53,7 +53,7 @@ def _spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "require_running", lambda *_: None)
     monkeypatch.setattr(recovery, "partitions", lambda *_: {})
     for name in ("is_result_too_large", "is_other_state"):
-        monkeypatch.setattr(internals, name, lambda error, name=name: name in str(error))
+        monkeypatch.setattr(errors, name, lambda error, name=name: name in str(error))
 
 
 def recovering(query: Query, folder: Path) -> tuple[Recovery, Checkpoint]:

@@ -1,6 +1,6 @@
 """Reading the text of a physical plan."""
 
-from lozenge.spark.internals import operators_above_sources
+from lozenge.spark.internals.plans import operators_above_sources
 
 EXPLAINED = """== Physical Plan ==
 * Project (6)
