@@ -13,7 +13,7 @@ UV := .venv/bin/uv
 export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
-SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
+SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts -p tests.plugins.warm_host
 # tests are short: Java's second compiler costs their JVMs more than it gives; nightly campaigns and benchmarks have it
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 $${JDK_JAVA_OPTIONS:-}"
 # above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too

@@ -50,7 +50,7 @@ def test_backlog(kafka: KafkaSettings, tmp_path: Path) -> None:
     _rewind(kafka)
     taken["upstream without the copy by terminal"] = _upstream(kafka, tmp_path, "[]")
     spark = spark_session("bench", cores=2, memory_mb=640)
-    jvm = driver_jvm.java(spark).java.lang.ProcessHandle.current().pid()
+    jvm = driver_jvm.jvm_pid(spark)
     _plain_read(kafka, spark)
     taken["plain Spark: read, count bytes"] = _timed(jvm, lambda: _plain_read(kafka, spark))
     _plain_normalise(kafka, spark)

@@ -36,6 +36,7 @@ def main() -> int:
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
+        from lozenge.host.client import SharedJvm
         from lozenge.job.lifecycle.job_factory import job_parts, slots
         from lozenge.job.lifecycle.job_loop import JobLoop  # Spark is imported only once it is needed
         from lozenge.spark.conf import JOB_NEW_MB
@@ -47,9 +48,14 @@ def main() -> int:
                 f"starting {identity.app} on {job.master}: a job in Real-Time Mode runs in its own process",
                 hint='unset LOZENGE_JOB_MASTER, or remove mode = "realtime"',
             )
+        if job.host is not None and (loaded.declaration.realtime or job.master is not None):
+            raise ConfigError(
+                f"starting {identity.app} on the Spark host in {job.host}: its tasks would keep the cores of others",
+                hint='unset LOZENGE_JOB_HOST, or remove mode = "realtime" and LOZENGE_JOB_MASTER',
+            )
         cores = max(job.cores or declared.cores, slots(loaded.declaration, kafka.partitions))
         memory_mb = job.memory_mb or declared.memory_mb
-        sessions: SessionProvider = OwnJvm()
+        sessions: SessionProvider = OwnJvm() if job.host is None else SharedJvm(job.host)
         request = SessionRequest(identity.app, cores, memory_mb, JOB_NEW_MB, job.master, result_mb=memory_mb // 4)
         spark = sessions.start(request)
         metrics = JobMetrics(identity.app, job.instance, job.release)

@@ -53,6 +53,10 @@ class JobSettings(FromEnvironment):
     """A Spark cluster, such as `spark://host:7077`, whose executors read and process events with at most `cores` cores.
     An aggregate's `work` must then be a folder that all of them can write."""
 
+    host: Path | None = None
+    """The folder of a Spark host, as `python -m lozenge.host FOLDER` makes it. The job then has a session in its JVM,
+    with the cores and the memory of the host, instead of a JVM of its own."""
+
     short_batches: Annotated[int, Field(ge=0)] | None = None
     """How many of the first batches in Real-Time Mode last two seconds, so that slow first commits are soon over."""
 

@@ -1,6 +1,7 @@
 """What a process costs, with everything that it started: a job's JVM and Spark's Python workers."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -35,10 +36,10 @@ def counted(processes: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
 
 
 class Meter:
-    """Measures the process tree of `root`, else of this process; used by one thread."""
+    """Measures the process trees of `roots`, else that of this process; used by one thread."""
 
-    def __init__(self, root: psutil.Process | None = None) -> None:
-        self._root = root or psutil.Process()
+    def __init__(self, *roots: psutil.Process) -> None:
+        self._roots = roots or (psutil.Process(),)
         self._seconds: dict[tuple[int, float], float] = {}
 
     def read(self) -> Cost:
@@ -54,8 +55,9 @@ class Meter:
                 continue
         return Cost(sum(self._seconds.values()), memory)
 
-    def _tree(self) -> list[psutil.Process]:
-        try:
-            return [self._root, *self._root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
+    def _tree(self) -> Iterable[psutil.Process]:
+        found: dict[int, psutil.Process] = {}
+        for root in self._roots:
+            with suppress(psutil.NoSuchProcess):
+                found |= {process.pid: process for process in (root, *root.children(recursive=True))}
+        return found.values()

@@ -1,69 +1,24 @@
 """`python -m lozenge.spark.cds_training JVM_OPTION FOLDER`: a job that does a little of what jobs do.
 
-`ClassDataArchive.make` runs it under the option that writes the archive. What it touches is then quick to load:
-JSON, Avro, a stateless and a stateful streaming query, a call back into Python, the Kafka clients.
+`ClassDataArchive.make` runs it under the option that writes the archive. What it touches is then quick to load.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import from_avro, to_avro
-
 from lozenge.spark.internals import driver_jvm
 from lozenge.spark.session import spark_session
-
-_AVRO = '{"type":"record","name":"r","fields":[{"name":"k","type":"long"},{"name":"v","type":"string"}]}'
+from lozenge.spark.training import train
 
 
 def main(jvm_option: str, folder: str) -> None:
     spark = spark_session("class-data archive", conf={"spark.driver.extraJavaOptions": jvm_option})
-    raw = Path(folder, "raw")
-    raw.mkdir()
-    lines = [json.dumps({"k": k, "v": "2026-01-01T00:00:00Z"}) for k in range(9)]
-    raw.joinpath("1.json").write_text("\n".join(lines))
-    events = _decoded(spark.readStream.text(str(raw)))
-    counts = events.withWatermark("at", "1 minute").groupBy(F.window("at", "1 minute"), "k").count()
-    for name, frame in {"stateless": events.where("k > 1"), "stateful": counts}.items():
-        writer = frame.writeStream.foreachBatch(_collect).outputMode("update").trigger(availableNow=True)
-        writer.option("checkpointLocation", f"{folder}/{name}").start().awaitTermination()
-    _kafka_clients(spark)
+    train(spark, Path(folder))
     process = driver_jvm.jvm_process(spark)
     spark.stop()
     assert process.stdin is not None
     process.stdin.close()  # the JVM ends, and writes the archive as it does
     process.wait()
-
-
-def _decoded(lines: DataFrame) -> DataFrame:
-    record = F.from_json("value", "k long, v string")
-    framed = F.concat(F.lit(b"\0"), to_avro(record, _AVRO))
-    row = from_avro(F.expr("substring(framed, 2)"), _AVRO, {"mode": "PERMISSIVE"})
-    decoded = lines.withColumn("framed", framed).select(row.alias("r"), F.crc32("framed").alias("crc"))
-    at, amount = F.to_timestamp("r.v").alias("at"), F.col("crc").cast("decimal(18,2)").alias("amount")
-    return decoded.select("r.k", "crc", at, amount)
-
-
-def _collect(batch: DataFrame, number: int) -> None:
-    batch.toArrow()
-    batch.collect()
-
-
-def _kafka_clients(spark: SparkSession) -> None:
-    """Loads the connector and constructs a client of each kind; none connects anywhere."""
-    spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "none"}).load()
-    jvm = driver_jvm.java(spark)
-    settings = jvm.java.util.HashMap()
-    settings.put("bootstrap.servers", "127.0.0.1:9")
-    for kind in ("Serializer", "Deserializer"):
-        side = "key.{}", "value.{}"
-        for name in side:
-            settings.put(name.format(kind.lower()), f"org.apache.kafka.common.serialization.ByteArray{kind}")
-    jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings).close()
-    jvm.org.apache.kafka.clients.producer.KafkaProducer(settings).close()
-    jvm.org.apache.kafka.clients.admin.AdminClient.create(settings).close()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What every Spark session of Lozenge is configured with, and why: the JVM's flags and Spark's settings."""
 
+import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -102,6 +104,12 @@ _SETTINGS = {
 }
 
 Conf = dict[str, bool | float | int | str | None]
+
+
+def digest() -> str:
+    """Differs between two versions of this module whose sessions would differ, wherever they are installed."""
+    known = json.dumps([_SETTINGS, _JVM, _AVRO_LIMITS, _LOGGING.read_text("utf-8")], sort_keys=True)
+    return hashlib.sha256(known.encode()).hexdigest()
 
 
 def session_conf(

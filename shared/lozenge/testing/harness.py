@@ -19,6 +19,7 @@ from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DetectorError
+from lozenge.host.warm import tool_session
 from lozenge.job.batch_result import BatchResult, FailedRecord, joined
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.identity import Identity
@@ -28,9 +29,7 @@ from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
 from lozenge.protocol.coverage import Versions
-from lozenge.spark.conf import most_slots
 from lozenge.spark.internals.python_api import name_lines_in_errors
-from lozenge.spark.session import spark_session
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
 
@@ -50,15 +49,8 @@ _FAST = {
 @cache
 def spark() -> SparkSession:
     """The kit's Spark session, one per process; the first call takes some seconds."""
-    # The first session of a process fixes its slots, and a later session may run a query in Real-Time Mode. The events
-    # of a test need two partitions only.
-    conf = {"spark.default.parallelism": "2"}
-    first = spark_session("lozenge-testing", cores=most_slots(PLATFORM.partitions), conf=conf)
     name_lines_in_errors()
-    session = first.newSession()  # so that other sessions keep their settings
-    for name, value in _FAST.items():
-        session.conf.set(name, value)
-    return session
+    return tool_session("lozenge-testing", _FAST)
 
 
 class Harness:

@@ -45,15 +45,17 @@ def run_through_a_kill(
     bursts: tuple[list[dict[str, Any]], list[dict[str, Any]]],
     alerts_each: int,
     kind: str = "rule",
+    host: Path | None = None,
 ) -> None:
     """Starts it at the end of the events topic, kills it at the first alert of a burst, and starts it again.
 
-    The second start is in this process. It gets a burst too, and ends when all alerts have come; each raises so many.
+    The first is on the Spark host in `host`, if there is one. The second start is in
+    this process. It gets a burst too, and ends when all alerts have come; each raises so many.
     """
     name, log = folder.name, folder.parent / "log"
     ensure_topics(kafka, kafka.topics.detector(name).contracts())
     begin_at_the_end(kafka, name, kind)
-    with _job(kafka, folder, 1, log) as process:
+    with job_process(kafka, folder, 1, log, host) as process:
         wait_for(lambda: "query starts" in log.read_text() or _ended(process), "its start")
         send(kafka, bursts[0])
         wait_for(lambda: alerts(kafka, name) or _ended(process), "an alert")
@@ -64,12 +66,18 @@ def run_through_a_kill(
 
 
 @contextmanager
-def _job(kafka: KafkaSettings, folder: Path, generation: int, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def job_process(
+    kafka: KafkaSettings, folder: Path, generation: int, log: Path, host: Path | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Its process, which is killed with all that it has started."""
-    variables = kafka.variables | {
-        "LOZENGE_JOB_WORK": str(folder.parent),
-        "LOZENGE_JOB_GENERATION": str(generation),
-    }
+    variables = (
+        kafka.variables
+        | {
+            "LOZENGE_JOB_WORK": str(folder.parent),
+            "LOZENGE_JOB_GENERATION": str(generation),
+        }
+        | ({} if host is None else {"LOZENGE_JOB_HOST": str(host)})
+    )
     command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=os.environ | variables, stderr=file, process_group=0)

@@ -9,7 +9,6 @@ Only for detectors without state: the alerts of a fold or an aggregate depend on
 """
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import UsageError
+from lozenge.host.warm import tool_session
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters
@@ -41,7 +41,6 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.coverage import BACKFILLED, CoverageSegment, Interval, Versions, gaps, intervals
-from lozenge.spark.session import spark_session
 
 STEP_OFFSETS = 50_000
 """Offsets of one transaction, and the most that a backfill reprocesses after a kill."""
@@ -88,7 +87,7 @@ def backfill(
         yield BackfillStep(0, 0, 0, 0, expired)
     tables = ReferenceTables(declaration.tables, loaded.folder, job.tables_folder(identity.app) if spark else None)
     while ranges:
-        spark = spark or spark_session(f"{loaded.name}-backfill", cores=os.cpu_count() or 1, memory_mb=1024)
+        spark = spark or tool_session(f"{loaded.name}-backfill")
         for part in chunks(ranges, STEP_OFFSETS):
             tables.take()
             builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables)

@@ -6,17 +6,19 @@ seconds of the whole process tree, without those of the start. Prints one JSON o
 """
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psutil
+
 from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.durations import duration
+from lozenge.host.warm import tool_session
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
@@ -32,7 +34,7 @@ from lozenge.kafka.topic_reader import bounds, offsets_at, read_since, write_tim
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
-from lozenge.spark.session import spark_session
+from lozenge.spark.internals.driver_jvm import jvm_pid
 
 WARM_UP_OFFSETS = 1000
 """Offsets of each partition that are evaluated before the cost is measured."""
@@ -54,7 +56,7 @@ class BacktestResult:
 
     `since` is the moment from which events were to be compared. `oldest` is when the oldest retained event was written,
     if `since` lies before it. `processed` counts the events that were read, also those before `since`. `cpu_seconds` is
-    what they cost.
+    what they cost, and what other tools on the same Spark host did meanwhile.
     """
 
     detector: str
@@ -85,13 +87,13 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
     ranges = {
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
-    spark = spark_session(f"{loaded.name}-backtest", cores=os.cpu_count() or 1, memory_mb=1024)
+    spark = tool_session(f"{loaded.name}-backtest")
     tables = ReferenceTables(declaration.tables, loaded.folder)
     tables.take()
     builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables)
     builder.events.learn()
     _warm_up(builder, ranges, kafka.partitions)
-    meter = Meter()
+    meter = Meter(psutil.Process(), psutil.Process(jvm_pid(spark)))  # a shared JVM is no child of this process
     before = meter.read()
     result = evaluate(builder, declaration.kind, ranges, kafka.partitions)
     cost = meter.read().cpu_seconds - before.cpu_seconds

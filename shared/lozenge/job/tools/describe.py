@@ -102,12 +102,12 @@ def _detected(
     loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
 ) -> "DataFrame | Fold[Any]":
     from lozenge.detector.reference_tables import ReferenceTables
+    from lozenge.host.warm import tool_session
     from lozenge.job.query import canonical_events
     from lozenge.job.query.query_builder import detect
-    from lozenge.spark.session import spark_session
 
     manifest = loaded.declaration
-    spark = spark_session(f"{loaded.name}-describe", cores=1)
+    spark = tool_session(f"{loaded.name}-describe")
     events = canonical_events.events(records(spark), [newest("event")], manifest.key_column)
     if manifest.lateness is not None:
         events = canonical_events.watermarked([events], manifest.lateness)

@@ -10,7 +10,6 @@ Only for detectors without state: the alerts of a fold or an aggregate depend on
 """
 
 import argparse
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from lozenge.contracts.record import Record, parse_position
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.host.warm import tool_session
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
@@ -42,7 +42,6 @@ from lozenge.process.shutdown import end
 from lozenge.protocol.coverage import Versions
 from lozenge.protocol.dlq_resolutions import REPLAYED, DeadLetterSelection, replayable
 from lozenge.spark.kafka_source import RECORDS
-from lozenge.spark.session import spark_session
 
 STEP_SIZE = 100
 """Dead letters of one transaction. Each that fails again costs about two evaluations to find."""
@@ -113,7 +112,7 @@ def replay(
     failing_keys: set[bytes | None] = set()
     for begin in range(0, len(chosen), STEP_SIZE):
         step = chosen[begin : begin + STEP_SIZE]
-        spark = spark_session(f"{loaded.name}-dlq-replay", cores=os.cpu_count() or 1, memory_mb=1024)
+        spark = tool_session(f"{loaded.name}-dlq-replay")
         events = DeadLetterReader(step, identity, declaration, kafka, spark)
         events.learn()
         builder = QueryBuilder(loaded, identity, settings, events, tables)

@@ -37,6 +37,11 @@ def jvm_process(spark: SparkSession) -> "subprocess.Popen[bytes]":
     return cast("subprocess.Popen[bytes]", cast(Any, spark.sparkContext)._gateway.proc)
 
 
+def jvm_pid(spark: SparkSession) -> int:
+    """The process id of the JVM, also of one that another process has started."""
+    return int(java(spark).java.lang.ProcessHandle.current().pid())
+
+
 def spark_context(spark: SparkSession) -> Any:
     """Spark's own context in the JVM. Assumes that PySpark's context holds Java's, which holds Scala's."""
     return cast(Any, spark)._jsc.sc()

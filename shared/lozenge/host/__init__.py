@@ -1,0 +1,1 @@
+"""A warm JVM that several processes share, each with a gateway and a session of its own."""

@@ -1,0 +1,72 @@
+"""`python -m lozenge.host FOLDER`: a warm JVM that lets other processes of this user in.
+
+FOLDER/host.json says where it listens. It ends at SIGTERM, after a rest, or with its JVM (exit code 1).
+"""
+
+import argparse
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from lozenge.errors import LozengeError
+from lozenge.host.address import FILE, publish, published
+from lozenge.host.server import HostServer
+from lozenge.host.warm import STATIC_CONF, TOOL_CORES, TOOL_MEMORY_MB
+from lozenge.process import logging
+from lozenge.process.shutdown import StopSignal, end
+from lozenge.spark.internals import driver_jvm
+from lozenge.spark.internals.gateways import Gateway
+from lozenge.spark.session import spark_session
+from lozenge.spark.training import train
+
+_CAPACITY = 50
+_POLL_SECONDS = 1.0
+
+
+def main() -> int:
+    """Serves until it is to end; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge.host", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--idle", type=float, default=float("inf"), help="seconds without a client after which it ends")
+    parser.add_argument("--cores", type=int, default=TOOL_CORES, help="task slots")
+    parser.add_argument("--memory-mb", type=int, default=TOOL_MEMORY_MB, help="the heap")
+    given = parser.parse_args()
+    logging.configure("spark-host")
+    stop = StopSignal()
+    try:
+        spark = spark_session("lozenge-host", cores=given.cores, memory_mb=given.memory_mb, conf=STATIC_CONF)
+        server = HostServer(lambda: Gateway(spark), _CAPACITY, psutil.Process(driver_jvm.jvm_pid(spark)))
+        address = server.address
+        publish(given.folder, address)
+    except LozengeError as error:
+        logging.logger().error(error.message, hint=error.hint)
+        return error.exit_code
+    except OSError as error:
+        logging.logger().error(f"publishing where the host listens, in {given.folder}: {error}")
+        return 1
+    threading.Thread(target=server.serve, daemon=True).start()
+    trained = False
+    try:
+        while not stop.wait(_POLL_SECONDS):
+            if driver_jvm.has_stopped(spark):
+                logging.logger().critical("the JVM has ended, and all clients with it")
+                return 1
+            if server.idle_seconds() > given.idle:
+                logging.logger().info(f"no client for {given.idle:g} s")
+                return 0
+            if not trained and server.idle_seconds() >= _POLL_SECONDS:  # a first client must not wait for it
+                trained = True
+                with suppress(Exception), tempfile.TemporaryDirectory(prefix="lozenge-host-") as folder:
+                    train(spark, Path(folder))  # nothing depends on it
+    finally:
+        server.close()
+        if published(given.folder) == address:
+            (given.folder / FILE).unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    end(main())

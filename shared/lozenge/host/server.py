@@ -1,0 +1,146 @@
+"""Gives gateways to clients and takes them back; one thread for each client."""
+
+import secrets
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+import psutil
+
+from lozenge.host.address import Grant, HostAddress, Request, receive_line
+from lozenge.process.logging import logger
+from lozenge.spark.internals.gateways import CLIENT
+
+_GREETING_SECONDS = 10.0
+"""A client sends its request at once."""
+
+
+class Door(Protocol):
+    """A gateway as `lozenge.spark.internals.gateways` makes it."""
+
+    port: int
+    token: str
+
+    def close(self) -> None:
+        """Ends what its client has running."""
+        ...
+
+
+class HostServer:
+    """Listens on loopback. `open_door` makes a gateway; `capacity` is how many clients there may be at once."""
+
+    def __init__(self, open_door: Callable[[], Door], capacity: int, workers_of: psutil.Process) -> None:
+        self._open_door, self._capacity, self._workers_of = open_door, capacity, workers_of
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._secret = secrets.token_hex(32)
+        self._changed = threading.Condition()
+        self._clients: Counter[str] = Counter()
+        self._ending: Counter[str] = Counter()
+        self._number = 0
+        self._idle_since = time.monotonic()
+
+    @property
+    def address(self) -> HostAddress:
+        """Where it listens."""
+        return HostAddress(psutil.Process().pid, self._listener.getsockname()[1], self._secret)
+
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        with self._changed:
+            return self._clients.total()
+
+    def idle_seconds(self) -> float:
+        """For how long there has been no client; 0 while there is one."""
+        with self._changed:
+            return 0.0 if self._clients or self._ending else time.monotonic() - self._idle_since
+
+    def serve(self) -> None:
+        """Accepts clients until `close`."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._client, args=[connection], daemon=True).start()
+
+    def close(self) -> None:
+        """Accepts no more clients."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not end `accept`
+        self._listener.close()
+
+    def _client(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.settimeout(_GREETING_SECONDS)
+                request = msgspec.json.decode(receive_line(connection), type=Request)
+            except (OSError, ValueError, msgspec.DecodeError):
+                return  # nobody of ours
+            if not secrets.compare_digest(request.secret, self._secret):
+                _answer(connection, Grant(refused="the secret is that of another host"))
+                return
+            with suppress(OSError):
+                self._lease(connection, request)
+
+    def _lease(self, connection: socket.socket, request: Request) -> None:
+        """Lets a client in once its predecessors of the same app are gone, and waits for its end."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._ending[request.app])
+            if self._clients.total() >= self._capacity:
+                _answer(connection, Grant(refused=f"it has its {self._capacity} clients"))
+                return
+            self._clients[request.app] += 1
+            self._number += 1
+            client = f"{request.app}-{self._number}"
+        door: Door | None = None
+        try:
+            try:
+                door = self._open_door()
+            except Exception as error:  # py4j's, from a JVM in trouble
+                logger().error(f"opening a gateway for {client}: {type(error).__name__}: {error}")
+                _answer(connection, Grant(refused="it could open no gateway; its log says why"))
+                return
+            _answer(connection, Grant(door.port, door.token, client))
+            logger().info(f"{client} has a gateway", pid=request.pid, clients=self.clients)
+            connection.settimeout(None)
+            while connection.recv(4096):  # ends with the client
+                pass
+        finally:
+            self._end(request.app, client, door)
+
+    def _end(self, app: str, client: str, door: Door | None) -> None:
+        with self._changed:
+            self._ending[app] += 1
+            self._clients[app] -= 1
+            self._clients += Counter()  # without those that are 0
+        began = time.monotonic()
+        try:
+            if door is not None:
+                door.close()
+            self._end_workers(client)
+        except Exception as error:  # the JVM is gone, or is about to be
+            logger().warning(f"ending what {client} had running: {type(error).__name__}: {error}")
+        finally:
+            with self._changed:
+                self._ending[app] -= 1
+                self._ending += Counter()
+                self._idle_since = time.monotonic()
+                self._changed.notify_all()
+        logger().info(f"{client} is gone", seconds=round(time.monotonic() - began, 3), clients=self.clients)
+
+    def _end_workers(self, client: str) -> None:
+        """The Python workers of Spark outlive the process whose functions they ran."""
+        for process in self._workers_of.children(recursive=True):
+            with suppress(psutil.Error):
+                if process.environ().get(CLIENT) == client:
+                    process.kill()
+
+
+def _answer(connection: socket.socket, grant: Grant) -> None:
+    connection.sendall(msgspec.json.encode(grant) + b"\n")

@@ -1,0 +1,132 @@
+"""The warm host of this user's tools: started at its first use, and ended by itself after a rest.
+
+`lozenge test`, `try` and the other tools of an author use it, so that each of them starts within a second. A host is
+for exactly one configuration of the JVM. Its folder is named by that, so another version of Spark, of the jars or of
+the flags has a host of its own. No live detector runs on it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lozenge.errors import SparkGone, ToolchainError
+from lozenge.host.address import LOG, connect, published
+from lozenge.host.client import SharedJvm
+from lozenge.spark.conf import digest as conf_digest
+from lozenge.spark.session_provider import OwnJvm, SessionRequest
+from lozenge.toolchain import cache_path, one_at_a_time
+from lozenge.toolchain.jars import jars
+from lozenge.toolchain.java import java_home
+
+SETTING = "LOZENGE_SPARK_HOST"
+"""`off`: each tool starts a JVM of its own. A folder: hosts are there instead of in the user's cache."""
+IDLE_SECONDS = 15 * 60.0
+START_SECONDS = 90.0
+TOOL_CORES, TOOL_MEMORY_MB = 14, 2048
+"""Task slots for a query in Real-Time Mode on an input of twelve partitions, and a heap for several tools at once."""
+STATIC_CONF = {
+    # one tool's backlog must not delay another tool
+    "spark.scheduler.mode": "FAIR",
+    # the events of a test need no more partitions
+    "spark.default.parallelism": "2",
+    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+}
+_PROTOCOL = 1
+_CONNECT_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+_STARTED: list["subprocess.Popen[bytes]"] = []
+"""Python warns of a process that nobody refers to and that still runs, as these do on purpose."""
+_JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+
+
+def tool_session(app: str, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A new session for a tool of an author, which ends with this process. `conf` wins over every default.
+
+    Raises SparkGone if the host does not start or has ended, ToolchainError.
+    """
+    request = SessionRequest(app, TOOL_CORES, TOOL_MEMORY_MB, conf=STATIC_CONF)
+    if os.environ.get(SETTING) == "off":
+        session = OwnJvm().start(request).newSession()  # other sessions of this process keep their settings
+    else:
+        session = SharedJvm(warm_host()).start(request)
+    for name, value in (conf or {}).items():
+        session.conf.set(name, value)
+    return session
+
+
+def warm_host() -> Path:
+    """The folder of the host for this configuration: of one that runs, or starts now, which takes some seconds."""
+    folder = _folder()
+    if _runs(folder):
+        return folder
+    try:
+        with one_at_a_time(str(folder)):
+            if not _runs(folder):
+                _start(folder)
+    except OSError as error:
+        raise ToolchainError(
+            f"starting a Spark host in {folder}: {error.strerror}", hint=f"{SETTING} names another folder; off: none"
+        ) from error
+    return folder
+
+
+def _folder() -> Path:
+    """Of the host for exactly this Java, these jars, flags and settings, and this PySpark, wherever it is installed."""
+    options = {name: os.environ.get(name, "") for name in _JAVA_OPTIONS}
+    connector = [jar.name for jar in jars("connector")]
+    sizes = [TOOL_CORES, TOOL_MEMORY_MB]
+    known = [_PROTOCOL, version("pyspark"), str(java_home()), conf_digest(), connector, options, STATIC_CONF, sizes]
+    name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:12]
+    set_to = os.environ.get(SETTING)
+    return (Path(set_to) if set_to else cache_path("hosts")) / name
+
+
+def _runs(folder: Path) -> bool:
+    if (address := published(folder)) is None:
+        return False
+    try:
+        connect(address, _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _start(folder: Path) -> None:
+    command = [sys.executable, "-m", "lozenge.host", str(folder), "--idle", str(IDLE_SECONDS)]
+    # a path of its starter is none of those who come later, each of whom sends its own to its workers
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    temporary = folder / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)  # of a host that was killed
+    temporary.mkdir()
+    with (folder / LOG).open("w") as log:
+        host = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=temporary,
+            env=environment | {"TMPDIR": str(temporary)},
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and host.poll() is None:
+        address = published(folder)
+        if address is not None and address.pid == host.pid:
+            _STARTED.append(host)
+            return
+        time.sleep(_POLL_SECONDS)
+    if host.poll() is None:
+        host.kill()
+    raise SparkGone(
+        f"starting a Spark host: it is not ready (exit code {host.poll()})",
+        hint=f"its log is {folder / LOG}; {SETTING}=off does without",
+    )

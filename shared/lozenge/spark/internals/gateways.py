@@ -1,0 +1,117 @@
+"""Gateways by which other processes use a running JVM, each with a session of its own."""
+
+import os
+import secrets
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lozenge.spark.internals.driver_jvm import java
+from lozenge.spark.internals.scala import declared_field
+
+CLIENT = "LOZENGE_HOST_CLIENT"
+"""The variable that names the client of a Python worker."""
+
+
+class Gateway:
+    """Lets one other process into this JVM, with a new session.
+
+    Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
+    views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._host = spark
+        self._session: Any = cast(Any, spark.newSession())._jsparkSession
+        self.token = secrets.token_hex(32)
+        jvm = java(spark)
+        loopback = jvm.java.net.InetAddress.getLoopbackAddress()
+        builder = jvm.py4j.ClientServer.ClientServerBuilder().authToken(self.token).javaPort(0).javaAddress(loopback)
+        self._server: Any = builder.entryPoint(self._session).build()
+        self._server.startServer()
+        self.port: int = self._server.getJavaServer().getListeningPort()
+
+    def close(self) -> None:
+        """Stops the session's queries, interrupts its jobs, and lets nobody in any more."""
+        for query in self._session.streams().active():
+            with suppress(Exception):  # it has failed by itself, since it could not call its process
+                query.stop()
+        self._session.interruptAll()
+        self._server.shutdown()
+        set_default_session(self._host)  # PySpark had made this one the default
+        forget_query_listener(self._session)
+        self._session.artifactManager().close()  # a temporary folder
+
+
+def connected(port: int, token: str, client: str) -> SparkSession:
+    """The session behind a `Gateway`, in the process that it lets in. `client` names that process to its workers.
+
+    Assumes that PySpark connects to the gateway of these two variables instead of starting a JVM, and that its context
+    takes one that runs. Nothing that this process does to the session or its context stops Spark for others.
+    """
+    os.environ |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": token}
+    try:
+        gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+    jvm, jsession = gateway.jvm, gateway.entry_point
+    jcontext = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(jsession.sparkContext())
+    with _signals_kept():
+        SparkContext._ensure_initialized(gateway=gateway)
+        context: Any = SparkContext(gateway=gateway, jsc=jcontext, conf=SparkConf(_jvm=jvm, _jconf=jcontext.getConf()))
+    context.stop = lambda: None
+    context.environment = _WorkerEnvironment(context.environment, client)
+    return SparkSession(context, jsparkSession=jsession)
+
+
+class _WorkerEnvironment(dict[str, str]):
+    """What PySpark sends along with each function, for the workers that run it; read when it is sent."""
+
+    def __init__(self, environment: Mapping[str, str], client: str) -> None:
+        super().__init__({**environment, CLIENT: client, "PYTHONPATH": ""})
+
+    def __getitem__(self, name: str) -> str:
+        return os.environ.get(name, "") if name == "PYTHONPATH" else super().__getitem__(name)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """PySpark's context cancels all jobs at SIGINT, also those of other processes."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # not the main thread, where PySpark sets none either
+            signal.signal(signal.SIGINT, before)
+
+
+def set_default_session(spark: SparkSession) -> None:
+    """Makes it the session of code that names none. Assumes that the JVM keeps one for all of its threads."""
+    java(spark).org.apache.spark.sql.classic.SparkSession.setDefaultSession(cast(Any, spark)._jsparkSession)
+
+
+def is_default_session(spark: SparkSession) -> bool:
+    """Whether it is the session of code that names none."""
+    default = java(spark).org.apache.spark.sql.classic.SparkSession.getDefaultSession()
+    return bool(default.contains(cast(Any, spark)._jsparkSession))
+
+
+def listeners(spark: SparkSession) -> int:
+    """How many the context has, those of the queries of each session among them."""
+    return int(cast(Any, spark)._jsparkSession.sparkContext().listenerBus().listeners().size())
+
+
+def forget_query_listener(session: Any) -> None:
+    """Takes the listener of a session's queries from the context, which holds the whole session as long as it has it.
+
+    Assumes that the manager of a session's queries has it in a private field; if not, the session is kept.
+    """
+    manager = session.streams()
+    if (found := declared_field(manager, "listenerBus")) is not None:
+        found.setAccessible(True)
+        session.sparkContext().removeSparkListener(found.get(manager))

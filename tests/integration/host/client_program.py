@@ -1,0 +1,90 @@
+"""A client of a host, as a process: `python -m tests.integration.host.client_program FOLDER NAME WORK [ARGUMENT]`.
+
+It prints a line of JSON once its work is under way, and then with each look at it.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge.host.client import SharedJvm
+from lozenge.spark.session_provider import SessionRequest
+
+
+def stream(spark: SparkSession, _: str) -> Iterator[object]:
+    """The number of batches that a streaming query has called back for."""
+    batches = []
+
+    def collect(frame: DataFrame, number: int) -> None:
+        batches.append(frame.toArrow().num_rows)
+
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    writer = rate.writeStream.foreachBatch(collect).trigger(processingTime="100 milliseconds")
+    query = writer.queryName("batches").option("checkpointLocation", tempfile.mkdtemp()).start()
+    while True:
+        if not query.isActive:
+            raise RuntimeError(str(query.exception()))
+        if batches:
+            yield len(batches)
+        time.sleep(0.1)
+
+
+def files(spark: SparkSession, folder: str) -> Iterator[object]:
+    """A query without a call into Python, which writes files."""
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    writer = rate.writeStream.format("json").trigger(processingTime="100 milliseconds")
+    writer.option("checkpointLocation", f"{folder}/checkpoint").option("path", f"{folder}/out").start()
+    while True:
+        yield len(list(Path(folder, "out").glob("*.json")))
+        time.sleep(0.1)
+
+
+def settings(spark: SparkSession, value: str) -> Iterator[object]:
+    """What another session has set or made is not there."""
+    found = [spark.conf.get("spark.sql.shuffle.partitions"), spark.catalog.tableExists("mine")]
+    spark.conf.set("spark.sql.shuffle.partitions", value)
+    spark.range(int(value)).createOrReplaceTempView("mine")
+    yield [*found, spark.table("mine").count()]
+    time.sleep(600)
+
+
+def function(spark: SparkSession, path: str) -> Iterator[object]:
+    """A function in a Python worker: what it sees of its client and of `path`, and the process that it runs in."""
+
+    @F.udf("string")
+    def seen(number: int) -> str:
+        return json.dumps([os.getpid(), os.environ["LOZENGE_HOST_CLIENT"], path in sys.path])
+
+    while True:
+        yield json.loads(spark.range(1).select(seen("id")).collect()[0][0])
+        time.sleep(0.1)
+
+
+def stop(spark: SparkSession, _: str) -> Iterator[object]:
+    """What its author may call, and what it does to this process alone."""
+    spark.stop()
+    spark.sparkContext.stop()
+    yield "stopped"
+
+
+def sleep(spark: SparkSession, _: str) -> Iterator[object]:
+    """A job that takes minutes, until it is interrupted."""
+    yield "begins"
+    spark.range(2).select(F.expr("reflect('java.lang.Thread', 'sleep', 600000L)")).collect()
+
+
+def main(folder: str, name: str, work: str, argument: str = "") -> None:
+    spark = SharedJvm(Path(folder)).start(SessionRequest(name, 2, 512))
+    for found in globals()[work](spark, argument):
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,186 @@
+"""Processes on one JVM: none notices what another one does, and nothing of one remains when it is gone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from lozenge.errors import SparkGone
+from lozenge.host.address import LOG, published
+from lozenge.host.client import SharedJvm
+from lozenge.host.warm import tool_session, warm_host
+from lozenge.spark.session_provider import SessionRequest
+from tests.integration.harness import wait_for
+
+
+class Client:
+    """A process of `client_program`."""
+
+    def __init__(self, host: Path, name: str, work: str, argument: str, environment: dict[str, str]) -> None:
+        command = [sys.executable, "-m", "tests.integration.host.client_program", str(host), name, work, argument]
+        environment = os.environ | environment
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
+
+    def says(self) -> Any:
+        """Its next line."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"it has ended with {self.process.wait()}"
+        return json.loads(line)
+
+    def end(self, by: signal.Signals = signal.SIGKILL) -> None:
+        self.process.send_signal(by)
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def host() -> Path:
+    """The warm host of the run."""
+    return warm_host()
+
+
+@contextmanager
+def client(host: Path, name: str, work: str, argument: str = "", **environment: str) -> Iterator[Client]:
+    running = Client(host, name, work, argument, environment)
+    try:
+        yield running
+    finally:
+        with running.process:  # closes its output too
+            running.process.kill()
+
+
+def jvm_of(host: Path) -> psutil.Process:
+    address = published(host)
+    assert address is not None
+    return next(each for each in psutil.Process(address.pid).children() if "java" in each.name())
+
+
+def gone(host: Path, name: str) -> bool:
+    """Whether the host has noted the end of a client of this name."""
+    return f'"event": "{name}-' in (log := (host / LOG).read_text()) and any(
+        f"{name}-" in line and "is gone" in line for line in log.splitlines()
+    )
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_end_of_one_client_is_not_noticed_by_another(host: Path, how: signal.Signals) -> None:
+    with client(host, f"stays-{how}", "stream") as stays, client(host, f"goes-{how}", "stream") as goes:
+        stays.says()
+        goes.says()
+        goes.end(how)
+        wait_for(lambda: gone(host, f"goes-{how}"), "the end of its queries")
+        before = stays.says()
+        wait_for(lambda: stays.says() > before + 3, "further batches of the other")
+
+
+def test_a_query_without_calls_into_python_ends_with_its_client(host: Path, tmp_path: Path) -> None:
+    with client(host, "writes", "files", str(tmp_path)) as writes:
+        wait_for(lambda: writes.says() > 2, "files")
+        writes.end()
+    wait_for(lambda: gone(host, "writes"), "the end of its queries")
+    offsets = tmp_path / "checkpoint" / "offsets"
+    written = sorted(offsets.iterdir())
+    with client(host, "later", "stream") as later:
+        wait_for(lambda: later.says() > 5, "batches of another, which take the time of many of the first")
+    assert sorted(offsets.iterdir()) == written
+
+
+def test_a_job_ends_with_its_client(host: Path) -> None:
+    with client(host, "sleeps", "sleep") as sleeps:
+        assert sleeps.says() == "begins"
+        sleeps.end()
+    wait_for(lambda: gone(host, "sleeps"), "its end")
+    with client(host, "next", "stream") as following:
+        wait_for(lambda: following.says() > 2, "that there are slots for others")
+
+
+def test_sessions_share_no_settings_and_no_views(host: Path) -> None:
+    with client(host, "one", "settings", "7") as one, client(host, "two", "settings", "9") as two:
+        assert one.says() == ["2", False, 7]
+        assert two.says() == ["2", False, 9]
+
+
+def test_a_client_that_stops_spark_stops_it_for_nobody(host: Path) -> None:
+    with client(host, "other", "stream") as other:
+        other.says()
+        with client(host, "stops", "stop") as stops:
+            assert stops.says() == "stopped"
+            assert stops.process.wait() == 0
+        before = other.says()
+        wait_for(lambda: other.says() > before + 3, "further batches of the other")
+
+
+def test_functions_run_in_workers_of_their_client_which_end_with_it(host: Path, tmp_path: Path) -> None:
+    path = str(tmp_path)
+    with (
+        client(host, "calls", "function", path, PYTHONPATH=path) as calls,
+        client(host, "else", "function", path) as other,
+    ):
+        (worker, name, found), (_, another, without) = calls.says(), other.says()
+        assert name.startswith("calls-")
+        assert another.startswith("else-")
+        assert (found, without) == (True, False)
+        calls.end()
+        wait_for(lambda: not psutil.pid_exists(worker), "the end of the worker")
+        assert other.says()
+
+
+def test_what_clients_had_in_the_jvm_does_not_stay(host: Path) -> None:
+    jvm = jvm_of(host)
+
+    def counted() -> tuple[int, int]:
+        return jvm.num_threads(), len(jvm.net_connections())
+
+    def one_more() -> None:
+        with client(host, "passes", "stream") as passes:
+            passes.says()
+
+    def clients_gone() -> bool:
+        lines = (host / LOG).read_text().splitlines()
+        return sum("has a gateway" in line for line in lines) == sum("is gone" in line for line in lines)
+
+    for _ in range(2):
+        one_more()
+    wait_for(clients_gone, "the ends")
+    threads, connections = counted()
+    for _ in range(5):
+        one_more()
+    wait_for(clients_gone, "the ends")
+    wait_for(lambda: counted()[0] < threads + 5, "the ends of their threads")
+    wait_for(lambda: counted()[1] < connections + 5, "the ends of their connections")
+
+
+def test_two_that_need_a_host_at_once_start_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOZENGE_SPARK_HOST", str(tmp_path))
+    command = [sys.executable, "-c", "from lozenge.host.warm import warm_host; print(warm_host())"]
+    starting = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    folders = {each.communicate()[0].strip() for each in starting}
+    assert len(folders) == 1
+    folder = Path(folders.pop())
+    running = published(folder)
+    assert running is not None
+    host = psutil.Process(running.pid)
+    with client(folder, "survives-not", "stream") as lost:
+        lost.says()
+        jvm_of(folder).kill()
+        host.wait(30)
+        assert lost.process.wait(30) != 0
+    assert published(folder) is None
+    with pytest.raises(SparkGone, match="no host runs there"):
+        SharedJvm(folder).start(SessionRequest("late", 2, 512))
+
+
+def test_a_tool_may_have_a_jvm_of_its_own(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    monkeypatch.setenv("LOZENGE_SPARK_HOST", "off")
+    session = tool_session("alone", {"spark.sql.shuffle.partitions": "5"})
+    assert session.sparkContext.applicationId == spark.sparkContext.applicationId
+    assert session.conf.get("spark.sql.shuffle.partitions") == "5"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

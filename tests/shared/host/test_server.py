@@ -1,0 +1,192 @@
+"""A client has its gateway as long as it is connected, however it ends; no Spark is needed to show that."""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import psutil
+import pytest
+
+from lozenge.host.address import Grant, HostAddress, Request, connect, receive_line
+from lozenge.host.server import HostServer
+from lozenge.spark.internals.gateways import CLIENT
+
+CAPACITY = 3
+DEADLINE_SECONDS = 30
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.01)
+
+
+@dataclass
+class Door:
+    """Counts as closed once `may_close` is set."""
+
+    port: int
+    token: str = "t"
+    may_close: threading.Event = field(default_factory=threading.Event)
+    closed: bool = False
+
+    def close(self) -> None:
+        assert self.may_close.wait(30)
+        self.closed = True
+
+
+class Doors:
+    def __init__(self) -> None:
+        self.all: list[Door] = []
+        self.slow = self.broken = False
+
+    def open(self) -> Door:
+        if self.broken:
+            raise RuntimeError("no port is left")
+        self.all.append(door := Door(len(self.all) + 1))
+        if not self.slow:
+            door.may_close.set()
+        return door
+
+
+@pytest.fixture
+def doors() -> Doors:
+    return Doors()
+
+
+@pytest.fixture
+def server(doors: Doors) -> Iterator[HostServer]:
+    running = HostServer(doors.open, CAPACITY, psutil.Process())
+    thread = threading.Thread(target=running.serve, daemon=True)
+    thread.start()
+    yield running
+    running.close()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def ask(address: HostAddress, app: str = "rule", secret: str | None = None) -> tuple[socket.socket, Grant]:
+    lease = asked(address, app, secret)
+    return lease, msgspec.json.decode(receive_line(lease), type=Grant)
+
+
+def asked(address: HostAddress, app: str = "rule", secret: str | None = None) -> socket.socket:
+    lease = connect(address, 5)
+    lease.sendall(msgspec.json.encode(Request(secret or address.secret, app, 1)) + b"\n")
+    return lease
+
+
+def test_a_client_gets_a_gateway_and_loses_it_with_its_connection(server: HostServer, doors: Doors) -> None:
+    lease, grant = ask(server.address)
+    assert (grant.port, grant.token, grant.refused) == (1, "t", "")
+    assert (server.clients, server.idle_seconds()) == (1, 0.0)
+    assert not doors.all[0].closed
+    lease.close()
+    wait_for(lambda: doors.all[0].closed and server.clients == 0, "the end of the client")
+    wait_for(lambda: server.idle_seconds() > 0, "that it is idle")
+
+
+def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, doors: Doors) -> None:
+    code = (
+        "import sys, time; from lozenge.host.address import *; import msgspec\n"
+        "address = msgspec.json.decode(sys.argv[1], type=HostAddress); lease = connect(address, 5)\n"
+        "lease.sendall(msgspec.json.encode(Request(address.secret, 'rule', 1)) + b'\\n')\n"
+        "print(receive_line(lease), flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code, msgspec.json.encode(server.address).decode()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert b'"port":1' in client.stdout.readline()
+        client.kill()
+    wait_for(lambda: doors.all[0].closed, "the end of the client")
+
+
+def test_clients_have_names_of_their_own(server: HostServer) -> None:
+    with ask(server.address, "a")[0], ask(server.address, "a")[0] as second:
+        assert second
+    third, grant = ask(server.address, "a")
+    with third:
+        assert grant.client == "a-3"
+
+
+def test_a_wrong_secret_is_refused(server: HostServer, doors: Doors) -> None:
+    lease, grant = ask(server.address, secret="another")
+    with lease:
+        assert grant.refused
+        assert not grant.port
+    assert not doors.all
+
+
+def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -> None:
+    leases = [ask(server.address, f"app-{number}")[0] for number in range(CAPACITY)]
+    more, grant = ask(server.address, "one-more")
+    more.close()
+    assert "3 clients" in grant.refused
+    for lease in leases:
+        lease.close()
+    wait_for(lambda: server.clients == 0, "room")
+    again, grant = ask(server.address)
+    again.close()
+    assert not grant.refused
+
+
+def test_a_successor_gets_in_once_its_predecessor_is_gone(server: HostServer, doors: Doors) -> None:
+    doors.slow = True
+    first, _ = ask(server.address)
+    first.close()
+    wait_for(lambda: server.clients == 0, "that it is ending")
+    doors.slow = False
+    with ask(server.address, "another-app")[0], asked(server.address) as successor:
+        successor.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            receive_line(successor)
+        assert len(doors.all) == 2
+        doors.all[0].may_close.set()
+        successor.settimeout(10)
+        assert msgspec.json.decode(receive_line(successor), type=Grant).port == 3
+        assert doors.all[0].closed
+
+
+@pytest.mark.parametrize("greeting", [b"\n", b"GET / HTTP/1.1\r\n", b'{"secret": 7}\n', b"\xff\n", b"", b"x" * 100_000])
+def test_a_stranger_gets_nothing(server: HostServer, doors: Doors, greeting: bytes) -> None:
+    with connect(server.address, 5) as stranger:
+        with suppress(OSError):  # it may hang up before it has heard all of it
+            stranger.sendall(greeting)
+            stranger.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionResetError):
+            assert stranger.recv(10) == b""
+    assert not doors.all
+    assert server.clients == 0
+
+
+def test_a_gateway_that_cannot_be_opened_leaves_no_client_behind(server: HostServer, doors: Doors) -> None:
+    doors.broken = True
+    lease, grant = ask(server.address)
+    lease.close()
+    assert "no gateway" in grant.refused
+    wait_for(lambda: server.clients == 0, "that it is gone")
+    doors.broken = False
+    assert not ask(server.address)[1].refused
+
+
+def test_the_workers_of_a_client_end_with_it_and_those_of_others_do_not(server: HostServer) -> None:
+    (mine, grant), (other, another) = ask(server.address, "mine"), ask(server.address, "other")
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    workers = [subprocess.Popen(sleep, env={CLIENT: client}) for client in (grant.client, another.client)]
+    try:
+        mine.close()
+        wait_for(lambda: workers[0].poll() is not None, "the end of its worker")
+        assert workers[1].poll() is None
+        other.close()
+        wait_for(lambda: workers[1].poll() is not None, "the end of the other")
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()

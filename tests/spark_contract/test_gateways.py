@@ -1,0 +1,61 @@
+"""What a gateway for another process assumes of py4j and of sessions; the process is here."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge.spark.internals.gateways import Gateway, is_default_session, listeners
+
+PROGRAM = """
+import signal, sys
+from lozenge.spark.internals.gateways import connected
+before = signal.getsignal(signal.SIGINT)
+spark = connected(int(sys.argv[1]), sys.argv[2], "client")
+assert signal.getsignal(signal.SIGINT) is before
+print(spark.sparkContext.applicationId, spark.range(7).count(), spark.conf.get("spark.sql.session.timeZone"))
+assert not spark.streams.active
+spark.stop()
+print(spark.range(3).count())
+"""
+
+
+@pytest.fixture
+def gateway(spark: SparkSession) -> Iterator[Gateway]:
+    opened = Gateway(spark)
+    yield opened
+    opened.close()
+
+
+def entered(gateway: Gateway, token: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM, str(gateway.port), token or gateway.token]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_another_process_works_in_this_jvm_and_cannot_stop_it(spark: SparkSession, gateway: Gateway) -> None:
+    run = entered(gateway)
+    assert run.stdout.splitlines() == [f"{spark.sparkContext.applicationId} 7 UTC", "3"], run.stderr
+    assert spark.range(1).count() == 1
+
+
+def test_nobody_enters_with_another_token_or_after_the_end(spark: SparkSession) -> None:
+    gateway = Gateway(spark)
+    assert "Authentication" in entered(gateway, "another").stderr
+    gateway.close()
+    assert entered(gateway).returncode != 0
+
+
+def test_nothing_of_a_client_stays_in_the_context(spark: SparkSession) -> None:
+    first = Gateway(spark)
+    assert entered(first).returncode == 0  # the first of all adds what stays for ever
+    first.close()
+    before = listeners(spark)
+    gateway = Gateway(spark)
+    assert entered(gateway).returncode == 0
+    assert not is_default_session(spark)
+    assert listeners(spark) == before + 1
+    gateway.close()
+    assert is_default_session(spark)
+    assert listeners(spark) == before
