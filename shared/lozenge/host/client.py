@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lozenge.errors import SparkGone
 from lozenge.host.address import Grant, Request, connect, published, receive_line
 from lozenge.spark.internals import driver_jvm, gateways
+from lozenge.spark.session import use_utc
 from lozenge.spark.session_provider import SessionRequest
 
 _CONNECT_SECONDS = 10.0
@@ -29,7 +30,10 @@ class SharedJvm:
         self._lease: socket.socket | None = None
 
     def start(self, request: SessionRequest) -> SparkSession:
-        """Takes tenths of a second; raises SparkGone if there is no such host, or if it has no place."""
+        """Takes tenths of a second, and puts this process into UTC.
+
+        Raises SparkGone if there is no such host, or if it has no place.
+        """
         doing = f"starting {request.app} on the Spark host in {self._folder}"
         if (address := published(self._folder)) is None:
             raise SparkGone(f"{doing}: no host runs there", hint="a restart takes another one")
@@ -43,6 +47,7 @@ class SharedJvm:
         if grant.refused:
             lease.close()
             raise SparkGone(f"{doing}: {grant.refused}", hint="a restart takes another host")
+        use_utc()  # as a process with a JVM of its own
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         self._lease = lease
         _LEASES.add(lease)  # the host takes the gateway back when this process ends, and not before

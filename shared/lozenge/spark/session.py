@@ -41,8 +41,7 @@ def spark_session(
     From now on the process is in UTC, with Spark's Python workers: a time that a Python function gets, or that a
     literal is made of, has no zone, and would otherwise mean another moment on each machine.
     """
-    os.environ["TZ"] = "UTC"
-    time.tzset()
+    use_utc()
     os.environ["JAVA_HOME"] = str(java_home())
     # spark-submit starts a JVM only to compose the command line of the next; let it be brief
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
@@ -61,6 +60,12 @@ def spark_session(
     threading.Thread(target=_import_ahead, daemon=True).start()
     with start_bounded():
         return builder.getOrCreate()
+
+
+def use_utc() -> None:
+    """Puts this process into UTC, and the processes that it starts from now on."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 
 def _import_ahead() -> None:

@@ -47,11 +47,11 @@ def files(spark: SparkSession, folder: str) -> Iterator[object]:
 
 
 def settings(spark: SparkSession, value: str) -> Iterator[object]:
-    """What another session has set or made is not there."""
+    """What another session has set or made is not there; the local time is UTC."""
     found = [spark.conf.get("spark.sql.shuffle.partitions"), spark.catalog.tableExists("mine")]
     spark.conf.set("spark.sql.shuffle.partitions", value)
     spark.range(int(value)).createOrReplaceTempView("mine")
-    yield [*found, spark.table("mine").count()]
+    yield [*found, spark.table("mine").count(), time.tzname[0]]
     time.sleep(600)
 
 

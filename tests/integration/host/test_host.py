@@ -103,9 +103,9 @@ def test_a_job_ends_with_its_client(host: Path) -> None:
 
 
 def test_sessions_share_no_settings_and_no_views(host: Path) -> None:
-    with client(host, "one", "settings", "7") as one, client(host, "two", "settings", "9") as two:
-        assert one.says() == ["2", False, 7]
-        assert two.says() == ["2", False, 9]
+    with client(host, "one", "settings", "7", TZ="Asia/Tokyo") as one, client(host, "two", "settings", "9") as two:
+        assert one.says() == ["2", False, 7, "UTC"]
+        assert two.says() == ["2", False, 9, "UTC"]
 
 
 def test_a_client_that_stops_spark_stops_it_for_nobody(host: Path) -> None:
