@@ -3,6 +3,7 @@
 Usage: `python -m tests.deploy.sparkless_tool backtest|backfill FOLDER ...`. Output and exit codes are the tool's.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -63,8 +64,14 @@ def _evaluate(builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: 
 def main() -> int:
     """Runs the tool; returns its exit code."""
     tool = TOOLS[sys.argv.pop(1)]
-    replaced: dict[str, Any] = {"EventReader": SparklessReader, "QueryBuilder": SparklessBuilder, "evaluate": _evaluate}
-    with patch.multiple(tool, spark_session=lambda *_, **__: None, **replaced):
+    replaced: dict[str, Any] = {
+        "EventReader": SparklessReader,
+        "QueryBuilder": SparklessBuilder,
+        "evaluate": _evaluate,
+        "tool_session": lambda _: None,
+        "jvm_pid": lambda _: os.getpid(),
+    }
+    with patch.multiple(tool, **{name: by for name, by in replaced.items() if hasattr(tool, name)}):
         code: int = tool.main()
     return code
 

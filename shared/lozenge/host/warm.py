@@ -22,6 +22,7 @@ from lozenge.errors import SparkGone, ToolchainError
 from lozenge.host.address import LOG, connect, published
 from lozenge.host.client import SharedJvm
 from lozenge.spark.conf import digest as conf_digest
+from lozenge.spark.internals.driver_jvm import spark_runs_here
 from lozenge.spark.session_provider import OwnJvm, SessionRequest
 from lozenge.toolchain import cache_path, one_at_a_time
 from lozenge.toolchain.jars import jars
@@ -51,11 +52,15 @@ _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 def tool_session(app: str, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A new session for a tool of an author, which ends with this process. `conf` wins over every default.
 
+    A process that has Spark already gets a session there; its other sessions keep their settings.
+
     Raises SparkGone if the host does not start or has ended, ToolchainError.
     """
     request = SessionRequest(app, TOOL_CORES, TOOL_MEMORY_MB, conf=STATIC_CONF)
-    if os.environ.get(SETTING) == "off":
-        session = OwnJvm().start(request).newSession()  # other sessions of this process keep their settings
+    if spark_runs_here():
+        session = SparkSession.builder.getOrCreate().newSession()
+    elif os.environ.get(SETTING) == "off":
+        session = OwnJvm().start(request).newSession()
     else:
         session = SharedJvm(warm_host()).start(request)
     for name, value in (conf or {}).items():

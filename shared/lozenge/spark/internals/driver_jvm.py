@@ -24,6 +24,11 @@ def accept_callbacks(spark: SparkSession) -> None:
     ensure_callback_server_started(cast(Any, spark.sparkContext)._gateway)  # type: ignore[no-untyped-call]
 
 
+def spark_runs_here() -> bool:
+    """Whether this process has Spark, in a JVM of its own or a shared one. Assumes that PySpark keeps its context."""
+    return SparkContext._active_spark_context is not None
+
+
 def jvm_has_answered() -> bool:
     """Whether the JVM of this process has named its port. Assumes that PySpark keeps the gateway from then on."""
     return SparkContext._gateway is not None
