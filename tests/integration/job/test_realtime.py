@@ -58,7 +58,7 @@ def over_and_fragile(events: DataFrame, settings: Settings, tables: Tables) -> D
 
 def over_and_slow(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
     """One merchant holds its task up for many readings of its position."""
-    nap = F.expr("if(merchant_id = 'slow', java_method('java.lang.Thread', 'sleep', 4000L), '')")
+    nap = F.expr("if(merchant_id = 'slow', java_method('java.lang.Thread', 'sleep', 12000L), '')")
     return events.where(F.col("amount") > 100).select(*alert(reason=F.concat_ws(" ", F.lit("over"), nap)))
 
 
