@@ -24,8 +24,11 @@ _END_SECONDS = 20
 
 @contextmanager
 def hosts_of_the_run() -> Iterator[None]:
-    """Within the block, tools that are started use a host that all tests of the run share."""
-    before, os.environ[SETTING] = os.environ.get(SETTING, "off"), os.environ[_OF_THE_RUN]
+    """Within the block, tools that are started use a host that all tests of the run share; else as without tests."""
+    if (hosts := os.environ.get(_OF_THE_RUN)) is None:  # a run without this plugin
+        yield
+        return
+    before, os.environ[SETTING] = os.environ.get(SETTING, "off"), hosts
     try:
         yield
     finally:
