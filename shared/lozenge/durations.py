@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+LONGEST = timedelta(days=36_500)
+"""The longest that a setting or an option may be: a moment that lies so far ahead or back is still in the calendar."""
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _PATTERN = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +9,6 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.printing.output import OutputFormat
-
-LONGEST = timedelta(days=36_500)
-"""The most that an option may ask for: no record is older and no process lasts longer."""
 
 
 def _names(incomplete: str) -> list[str]:
@@ -100,7 +96,7 @@ def settings_of(texts: Sequence[str] | None, *, unset: bool = False) -> dict[str
 
 def seconds_of(text: str, option: str) -> float:
     """The value of `option` in seconds; raises UsageError."""
-    from lozenge.durations import duration
+    from lozenge.durations import LONGEST, duration
 
     try:
         seconds = duration(text).total_seconds()

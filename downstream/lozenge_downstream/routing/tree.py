@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from lozenge.durations import TextDuration, text_of
+from lozenge.durations import LONGEST, TextDuration, text_of
 from lozenge_downstream.routing.matchers import Labels, MatcherField, all_match
 from lozenge_downstream.routing.time_intervals import TimeInterval
 
@@ -59,8 +59,6 @@ def _alone_or_labels(names: tuple[str, ...]) -> tuple[str, ...]:
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
 """The name of a route, channel or time interval."""
 _Label = Annotated[str, Field(min_length=1)]
-LONGEST = timedelta(days=36_500)
-"""The most that a time may be: a moment that lies so far ahead is still in the calendar."""
 
 
 def at_least(shortest: timedelta) -> AfterValidator:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-LONGEST = timedelta(days=36_500)
-"""The longest `expires` and `grace`: no record is older, and a sum with the time of an event is still a time."""
+from lozenge.durations import LONGEST
+
 encode = msgspec.json.Encoder().encode
 """Whatever a fold stores, its keys and states, as JSON."""
 
