@@ -1,11 +1,9 @@
 """Where a schema registry is, from the environment, and what its answers mean to a person."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -15,6 +13,7 @@ from lozenge.errors import ConfigError, LozengeError, RegistryUnavailable, Schem
 from lozenge.kafka import schema_registry, schema_topic
 from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, ids_in_use, settle_ids
 from lozenge.kafka.settings import KafkaSettings
+from tests.http_server import QuietHandler, serving
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head></html>"
@@ -33,11 +32,10 @@ def test_an_address_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, u
         SchemaRegistrySettings.load()
 
 
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
+def answering(status: int, body: bytes) -> AbstractContextManager[str]:
     """A server that answers every request so; its address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.send_response(status)
@@ -47,18 +45,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 
         do_PUT = do_POST
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return serving(Handler)
 
 
 def own(code: int, message: str) -> bytes:
