@@ -56,7 +56,7 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     )
     found: dict[str, Metric] = {}
     for name, app in sorted(table.items()):
-        if app.gone(now):
+        if app.expired(now):
             continue
         for text, value in app.samples(now).items():
             sample, labels = decode(text)

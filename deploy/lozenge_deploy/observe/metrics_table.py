@@ -119,7 +119,7 @@ class App:
         """The processes alive at Unix time `now`."""
         return [instance for instance in self._instances.values() if instance.alive(now)]
 
-    def gone(self, now: float) -> bool:
+    def expired(self, now: float) -> bool:
         """Whether nothing of it ran for so long that nobody looks for it; its counters continue if it runs again."""
         kept = max((ENDED_SECONDS if i.last.ended else SILENT_SECONDS for i in self._instances.values()), default=0.0)
         return self._newest is not None and self._newest.time < now - kept

@@ -88,14 +88,15 @@ def described(parts: Parts, python: Path) -> Built:
     Raises ConfigError or DetectorError with its message if it fails.
     """
     known = python.parents[1] / "description.json"  # equal parts have equal descriptions
-    if not known.is_file():
-        text = detector_process.description(parts.detector, python)
-        try:
-            Description.model_validate_json(text)
-        except ValidationError as error:
-            raise DetectorError(
-                f"describing {parts.detector}: its process has ended without a description",
-                hint="its module must not end the process, as os._exit() does",
-            ) from error
-        replace(known, text)
-    return Built(parts, Description.model_validate_json(known.read_text("utf-8")))
+    if known.is_file():
+        return Built(parts, Description.model_validate_json(known.read_text("utf-8")))
+    text = detector_process.description(parts.detector, python)
+    try:
+        description = Description.model_validate_json(text)
+    except ValidationError as error:
+        raise DetectorError(
+            f"describing {parts.detector}: its process has ended without a description",
+            hint="its module must not end the process, as os._exit() does",
+        ) from error
+    replace(known, text)
+    return Built(parts, description)
