@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
 from lozenge.host.address import Grant, Request, connect, published, receive_line
-from lozenge.spark.internals import driver_jvm, gateways
+from lozenge.spark.internals import gateways
+from lozenge.spark.jvm_watch import end_named
 from lozenge.spark.session import use_utc
 from lozenge.spark.session_provider import SessionRequest
 
@@ -57,15 +58,8 @@ class SharedJvm:
     def held(self, spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> Iterator[None]:
         """Gives the session back after the block; the host stops what still runs in it."""
         try:
-            yield
-        except Exception as error:
-            if not driver_jvm.has_stopped(spark):
-                raise
-            if not stopping():
-                raise SparkGone(
-                    f"{doing}: the Spark host in {self._folder} has ended",
-                    hint="a restart resumes at committed offsets, on another host",
-                ) from error
+            with end_named(spark, doing, stopping):
+                yield
         finally:
             self.close()
 

@@ -59,11 +59,10 @@ def start_bounded() -> Iterator[None]:
 
 
 @contextmanager
-def watched(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> Iterator[None]:
+def end_named(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> Iterator[None]:
     """Raises SparkGone when the block fails because Spark's JVM has ended, or nothing if this process is `stopping`.
 
-    A signal to a whole process group or container reaches both, and the JVM is quicker. The session is stopped at the
-    end of the block in any case.
+    A signal to a whole process group or container reaches both, and the JVM is quicker.
     """
     try:
         yield
@@ -73,6 +72,14 @@ def watched(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> It
         time.sleep(_SIGNAL_SECONDS)
         if not stopping():
             raise _gone(doing) from error
+
+
+@contextmanager
+def watched(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> Iterator[None]:
+    """As `end_named`; the session is stopped at the end of the block in any case."""
+    try:
+        with end_named(spark, doing, stopping):
+            yield
     finally:
         with suppress(Exception):  # a JVM that is gone needs no stop
             spark.stop()
