@@ -1,6 +1,6 @@
-"""`python -m lozenge.host FOLDER`: a warm JVM that lets other processes of this user in.
+"""`python -m lozenge.host FOLDER`: a warm JVM that other processes of this user share.
 
-FOLDER/host.json says where it listens. It ends at SIGTERM, after a rest, or with its JVM (exit code 1).
+FOLDER/host.json says where it listens. It ends at SIGTERM, once it is idle for long, or with its JVM (exit code 1).
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """Gives gateways to clients and takes them back; one thread for each client."""
 
+import os
 import secrets
 import socket
 import threading
@@ -20,8 +21,8 @@ _GREETING_SECONDS = 10.0
 """A client sends its request at once."""
 
 
-class Door(Protocol):
-    """A gateway as `lozenge.spark.internals.gateways` makes it."""
+class ClientGateway(Protocol):
+    """A gateway for one client, as `lozenge.spark.internals.gateways` makes it."""
 
     port: int
     token: str
@@ -32,33 +33,36 @@ class Door(Protocol):
 
 
 class HostServer:
-    """Listens on loopback. `open_door` makes a gateway; `capacity` is how many clients there may be at once."""
+    """Listens on loopback. `open_gateway` makes one; `capacity` is how many clients there may be at once.
 
-    def __init__(self, open_door: Callable[[], Door], capacity: int, workers_of: psutil.Process) -> None:
-        self._open_door, self._capacity, self._workers_of = open_door, capacity, workers_of
+    `process` is that of the JVM, which starts the Python workers of clients.
+    """
+
+    def __init__(self, open_gateway: Callable[[], ClientGateway], capacity: int, process: psutil.Process) -> None:
+        self._open_gateway, self._capacity, self._process = open_gateway, capacity, process
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._secret = secrets.token_hex(32)
         self._changed = threading.Condition()
-        self._clients: Counter[str] = Counter()
-        self._ending: Counter[str] = Counter()
+        self._clients = 0
+        self._ending: Counter[str] = Counter()  # by app
         self._number = 0
         self._idle_since = time.monotonic()
 
     @property
     def address(self) -> HostAddress:
         """Where it listens."""
-        return HostAddress(psutil.Process().pid, self._listener.getsockname()[1], self._secret)
+        return HostAddress(os.getpid(), self._listener.getsockname()[1], self._secret)
 
     @property
     def clients(self) -> int:
         """How many there are."""
         with self._changed:
-            return self._clients.total()
+            return self._clients
 
     def idle_seconds(self) -> float:
         """For how long there has been no client; 0 while there is one."""
         with self._changed:
-            return 0.0 if self._clients or self._ending else time.monotonic() - self._idle_since
+            return 0.0 if self._clients or self._ending.total() else time.monotonic() - self._idle_since
 
     def serve(self) -> None:
         """Accepts clients until `close`."""
@@ -92,51 +96,49 @@ class HostServer:
         """Lets a client in once its predecessors of the same app are gone, and waits for its end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._ending[request.app])
-            if self._clients.total() >= self._capacity:
+            if self._clients >= self._capacity:
                 _answer(connection, Grant(refused=f"it has its {self._capacity} clients"))
                 return
-            self._clients[request.app] += 1
+            self._clients += 1
             self._number += 1
             client = f"{request.app}-{self._number}"
-        door: Door | None = None
+        gateway: ClientGateway | None = None
         try:
             try:
-                door = self._open_door()
+                gateway = self._open_gateway()
             except Exception as error:  # py4j's, from a JVM in trouble
                 logger().error(f"opening a gateway for {client}: {type(error).__name__}: {error}")
                 _answer(connection, Grant(refused="it could open no gateway; its log says why"))
                 return
-            _answer(connection, Grant(door.port, door.token, client))
+            _answer(connection, Grant(gateway.port, gateway.token, client))
             logger().info(f"{client} has a gateway", pid=request.pid, clients=self.clients)
             connection.settimeout(None)
             while connection.recv(4096):  # ends with the client
                 pass
         finally:
-            self._end(request.app, client, door)
+            self._end(request.app, client, gateway)
 
-    def _end(self, app: str, client: str, door: Door | None) -> None:
+    def _end(self, app: str, client: str, gateway: ClientGateway | None) -> None:
         with self._changed:
             self._ending[app] += 1
-            self._clients[app] -= 1
-            self._clients += Counter()  # without those that are 0
+            self._clients -= 1
         began = time.monotonic()
         try:
-            if door is not None:
-                door.close()
+            if gateway is not None:
+                gateway.close()
             self._end_workers(client)
         except Exception as error:  # the JVM is gone, or is about to be
             logger().warning(f"ending what {client} had running: {type(error).__name__}: {error}")
         finally:
             with self._changed:
                 self._ending[app] -= 1
-                self._ending += Counter()
                 self._idle_since = time.monotonic()
                 self._changed.notify_all()
         logger().info(f"{client} is gone", seconds=round(time.monotonic() - began, 3), clients=self.clients)
 
     def _end_workers(self, client: str) -> None:
         """The Python workers of Spark outlive the process whose functions they ran."""
-        for process in self._workers_of.children(recursive=True):
+        for process in self._process.children(recursive=True):
             with suppress(psutil.Error):
                 if process.environ().get(CLIENT) == client:
                     process.kill()

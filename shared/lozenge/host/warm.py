@@ -1,4 +1,4 @@
-"""The warm host of this user's tools: started at its first use, and ended by itself after a rest.
+"""The warm host of this user's tools: started at its first use, and ended once it is idle for long.
 
 `lozenge test`, `try` and the other tools of an author use it, so that each of them starts within a second. A host is
 for exactly one configuration of the JVM. Its folder is named by that, so another version of Spark, of the jars or of
@@ -22,6 +22,7 @@ from lozenge.errors import SparkGone, ToolchainError
 from lozenge.host.address import LOG, connect, published
 from lozenge.host.client import SharedJvm
 from lozenge.spark.conf import digest as conf_digest
+from lozenge.spark.conf import most_slots
 from lozenge.spark.internals.driver_jvm import spark_runs_here
 from lozenge.spark.session_provider import OwnJvm, SessionRequest
 from lozenge.toolchain import cache_path, one_at_a_time
@@ -32,7 +33,7 @@ SETTING = "LOZENGE_SPARK_HOST"
 """`off`: each tool starts a JVM of its own. A folder: hosts are there instead of in the user's cache."""
 IDLE_SECONDS = 15 * 60.0
 START_SECONDS = 90.0
-TOOL_CORES, TOOL_MEMORY_MB = 14, 2048
+TOOL_CORES, TOOL_MEMORY_MB = most_slots(12), 2048
 """Task slots for a query in Real-Time Mode on an input of twelve partitions, and a heap for several tools at once."""
 STATIC_CONF = {
     # one tool's backlog must not delay another tool

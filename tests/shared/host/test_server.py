@@ -29,7 +29,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 @dataclass
-class Door:
+class Gateway:
     """Counts as closed once `may_close` is set."""
 
     port: int
@@ -42,28 +42,28 @@ class Door:
         self.closed = True
 
 
-class Doors:
+class Gateways:
     def __init__(self) -> None:
-        self.all: list[Door] = []
+        self.all: list[Gateway] = []
         self.slow = self.broken = False
 
-    def open(self) -> Door:
+    def open(self) -> Gateway:
         if self.broken:
             raise RuntimeError("no port is left")
-        self.all.append(door := Door(len(self.all) + 1))
+        self.all.append(opened := Gateway(len(self.all) + 1))
         if not self.slow:
-            door.may_close.set()
-        return door
+            opened.may_close.set()
+        return opened
 
 
 @pytest.fixture
-def doors() -> Doors:
-    return Doors()
+def gateways() -> Gateways:
+    return Gateways()
 
 
 @pytest.fixture
-def server(doors: Doors) -> Iterator[HostServer]:
-    running = HostServer(doors.open, CAPACITY, psutil.Process())
+def server(gateways: Gateways) -> Iterator[HostServer]:
+    running = HostServer(gateways.open, CAPACITY, psutil.Process())
     thread = threading.Thread(target=running.serve, daemon=True)
     thread.start()
     yield running
@@ -83,17 +83,17 @@ def asked(address: HostAddress, app: str = "rule", secret: str | None = None) ->
     return lease
 
 
-def test_a_client_gets_a_gateway_and_loses_it_with_its_connection(server: HostServer, doors: Doors) -> None:
+def test_a_client_gets_a_gateway_and_loses_it_with_its_connection(server: HostServer, gateways: Gateways) -> None:
     lease, grant = ask(server.address)
     assert (grant.port, grant.token, grant.refused) == (1, "t", "")
     assert (server.clients, server.idle_seconds()) == (1, 0.0)
-    assert not doors.all[0].closed
+    assert not gateways.all[0].closed
     lease.close()
-    wait_for(lambda: doors.all[0].closed and server.clients == 0, "the end of the client")
+    wait_for(lambda: gateways.all[0].closed and server.clients == 0, "the end of the client")
     wait_for(lambda: server.idle_seconds() > 0, "that it is idle")
 
 
-def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, doors: Doors) -> None:
+def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, gateways: Gateways) -> None:
     code = (
         "import sys, time; from lozenge.host.address import *; import msgspec\n"
         "address = msgspec.json.decode(sys.argv[1], type=HostAddress); lease = connect(address, 5)\n"
@@ -105,7 +105,7 @@ def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, doors: Do
         assert client.stdout is not None
         assert b'"port":1' in client.stdout.readline()
         client.kill()
-    wait_for(lambda: doors.all[0].closed, "the end of the client")
+    wait_for(lambda: gateways.all[0].closed, "the end of the client")
 
 
 def test_clients_have_names_of_their_own(server: HostServer) -> None:
@@ -116,12 +116,12 @@ def test_clients_have_names_of_their_own(server: HostServer) -> None:
         assert grant.client == "a-3"
 
 
-def test_a_wrong_secret_is_refused(server: HostServer, doors: Doors) -> None:
+def test_a_wrong_secret_is_refused(server: HostServer, gateways: Gateways) -> None:
     lease, grant = ask(server.address, secret="another")
     with lease:
         assert grant.refused
         assert not grant.port
-    assert not doors.all
+    assert not gateways.all
 
 
 def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -> None:
@@ -137,42 +137,42 @@ def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -
     assert not grant.refused
 
 
-def test_a_successor_gets_in_once_its_predecessor_is_gone(server: HostServer, doors: Doors) -> None:
-    doors.slow = True
+def test_a_successor_gets_in_once_its_predecessor_is_gone(server: HostServer, gateways: Gateways) -> None:
+    gateways.slow = True
     first, _ = ask(server.address)
     first.close()
     wait_for(lambda: server.clients == 0, "that it is ending")
-    doors.slow = False
+    gateways.slow = False
     with ask(server.address, "another-app")[0], asked(server.address) as successor:
         successor.settimeout(0.3)
         with pytest.raises(TimeoutError):
             receive_line(successor)
-        assert len(doors.all) == 2
-        doors.all[0].may_close.set()
+        assert len(gateways.all) == 2
+        gateways.all[0].may_close.set()
         successor.settimeout(10)
         assert msgspec.json.decode(receive_line(successor), type=Grant).port == 3
-        assert doors.all[0].closed
+        assert gateways.all[0].closed
 
 
 @pytest.mark.parametrize("greeting", [b"\n", b"GET / HTTP/1.1\r\n", b'{"secret": 7}\n', b"\xff\n", b"", b"x" * 100_000])
-def test_a_stranger_gets_nothing(server: HostServer, doors: Doors, greeting: bytes) -> None:
+def test_a_stranger_gets_nothing(server: HostServer, gateways: Gateways, greeting: bytes) -> None:
     with connect(server.address, 5) as stranger:
         with suppress(OSError):  # it may hang up before it has heard all of it
             stranger.sendall(greeting)
             stranger.shutdown(socket.SHUT_WR)
         with suppress(ConnectionResetError):
             assert stranger.recv(10) == b""
-    assert not doors.all
+    assert not gateways.all
     assert server.clients == 0
 
 
-def test_a_gateway_that_cannot_be_opened_leaves_no_client_behind(server: HostServer, doors: Doors) -> None:
-    doors.broken = True
+def test_a_gateway_that_cannot_be_opened_leaves_no_client_behind(server: HostServer, gateways: Gateways) -> None:
+    gateways.broken = True
     lease, grant = ask(server.address)
     lease.close()
     assert "no gateway" in grant.refused
     wait_for(lambda: server.clients == 0, "that it is gone")
-    doors.broken = False
+    gateways.broken = False
     assert not ask(server.address)[1].refused
 
 

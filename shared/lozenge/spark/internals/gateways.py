@@ -19,7 +19,7 @@ CLIENT = "LOZENGE_HOST_CLIENT"
 
 
 class Gateway:
-    """Lets one other process into this JVM, with a new session.
+    """A gateway into this JVM for one other process, with a new session.
 
     Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
     views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone.
@@ -37,7 +37,7 @@ class Gateway:
         self.port: int = self._server.getJavaServer().getListeningPort()
 
     def close(self) -> None:
-        """Stops the session's queries, interrupts its jobs, and lets nobody in any more."""
+        """Stops the session's queries, interrupts its jobs, and accepts no more connections."""
         for query in self._session.streams().active():
             with suppress(Exception):  # it has failed by itself, since it could not call its process
                 query.stop()
@@ -49,7 +49,7 @@ class Gateway:
 
 
 def connected(port: int, token: str, client: str) -> SparkSession:
-    """The session behind a `Gateway`, in the process that it lets in. `client` names that process to its workers.
+    """The session of a `Gateway`, in the process that it is for. `client` names that process to its workers.
 
     Assumes that PySpark connects to the gateway of these two variables instead of starting a JVM, and that its context
     takes one that runs. Nothing that this process does to the session or its context stops Spark for others.

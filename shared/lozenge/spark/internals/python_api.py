@@ -3,10 +3,10 @@
 import importlib
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql.types import DataType, StructType
 
 from lozenge import ddl
+from lozenge.spark.internals.driver_jvm import spark_runs_here
 
 
 def read_types_without_session() -> None:
@@ -19,7 +19,7 @@ def read_types_without_session() -> None:
     by_spark = importlib.import_module("pyspark.sql.types")._parse_datatype_string
 
     def read(text: str) -> DataType:
-        if SparkContext._active_spark_context is not None:
+        if spark_runs_here():
             found: DataType = by_spark(text)
             return found
         field = {"name": "", "type": ddl.data_type(text), "nullable": True, "metadata": {}}
