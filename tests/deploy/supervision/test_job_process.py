@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from lozenge_deploy.agent.job_logs import removable
 from lozenge_deploy.supervision import job_process as instance_module
 from lozenge_deploy.supervision.job_process import EXIT, LOG, RECORD, TEMPORARY, JobProcess, job_processes
 from tests.deploy.agent.test_health import write_report
-
-DEADLINE_SECONDS = 20.0
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -53,13 +51,6 @@ def start(tmp_path: Path, started: list[JobProcess]) -> Callable[..., JobProcess
         return started[-1]
 
     return start
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_a_later_agent_knows_how_a_job_ended(start: Callable[..., JobProcess]) -> None:

@@ -26,6 +26,7 @@ from lozenge_downstream.store import Store
 from tests.downstream.conftest import SECRET
 from tests.downstream.delivery.conftest import hook
 from tests.http_server import QuietHandler, serving
+from tests.waiting import until
 
 TOPICS = Topics()
 MakeRecord = Callable[..., ReceivedRecord]
@@ -92,13 +93,6 @@ def reply(handler: BaseHTTPRequestHandler, status: int, **headers: str) -> None:
     handler.end_headers()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
 def waiting(store: Store) -> dict[str, int]:
     """How many deliveries wait, by channel."""
     with store.reading() as t:
@@ -124,7 +118,7 @@ def pending(store: Store) -> list[Outgoing]:
 def test_messages_are_signed_and_sent_once(store: Store, record: MakeRecord) -> None:
     take(store, record, 200, "ops")
     with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         assert receiver.count() == {"received": 200, "distinct": 200, "repeats": 0, "invalid": 0}
         assert receiver.latest[0]["type"] == "lozenge.notification.opened"
 
@@ -132,7 +126,7 @@ def test_messages_are_signed_and_sent_once(store: Store, record: MakeRecord) -> 
 def test_a_wrong_secret_is_refused_by_the_receiver(store: Store, record: MakeRecord) -> None:
     take(store, record, 1, "ops")
     with Receiver("whsec_" + "A" * 32) as receiver, delivering(store, ops=hook(receiver.url)):
-        wait_for(lambda: receiver.count()["invalid"] > 1)
+        until(lambda: receiver.count()["invalid"] > 1)
         assert receiver.count()["received"] == 0
 
 
@@ -143,7 +137,7 @@ def test_a_failed_attempt_comes_back_with_the_same_id(store: Store, record: Make
 
     take(store, record, 5, "ops")
     with misbehaving(answer) as (url, seen), delivering(store, ops=hook(url)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert list(seen.values()) == [3] * 5
 
 
@@ -156,7 +150,7 @@ def test_retry_after_is_obeyed(store: Store, record: MakeRecord) -> None:
 
     take(store, record, 1, "ops")
     with misbehaving(answer) as (url, _), delivering(store, ops=hook(url)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert times[1] - times[0] >= 1
 
 
@@ -178,9 +172,9 @@ def test_a_receiver_that_asks_for_a_wait_gets_no_other_message_meanwhile(store: 
         delivering(store, busy=hook(url, concurrency=1), well=hook(receiver.url)),
     ):
         assert asked.wait(30)
-        wait_for(lambda: "well" not in waiting(store))
+        until(lambda: "well" not in waiting(store))
         take(store, record, 40, "busy")  # 20 more
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert sorted(seen.values()) == [1] * 39 + [2]
     assert times[1] - times[0] >= 1
 
@@ -199,7 +193,7 @@ def test_receivers_that_do_not_answer_slow_no_other_channel(store: Store, record
         with delivering(
             store, hangs=hook(url, **hooks["hangs"]), closed=hook(closed, **hooks["closed"]), well=hook(receiver.url)
         ):
-            wait_for(lambda: "well" not in waiting(store))
+            until(lambda: "well" not in waiting(store))
             assert waiting(store) == {"hangs": 100, "closed": 100}
             assert len(seen) <= 16
         released.set()
@@ -242,7 +236,7 @@ def test_lookups_and_mail_servers_that_hang_slow_no_other(
     with Receiver(SECRET) as receiver, hanging(monkeypatch) as hangs:
         channels = dict.fromkeys(names, hangs) | {"well": hook(receiver.url)}
         with delivering(store, **channels):
-            wait_for(lambda: "well" not in waiting(store))
+            until(lambda: "well" not in waiting(store))
             assert waiting(store) == dict.fromkeys(names, 16)
 
 
@@ -264,7 +258,7 @@ def test_a_service_of_apprise_that_hangs_slows_no_other_one(
         monkeypatch.setenv("WELL", alive.replace("http://", "json://"))
         hangs = {"type": "apprise", "url": {"env": "HANGS"}, "concurrency": 40, "timeout": 60}
         with delivering(store, hangs=hangs, well={"type": "apprise", "url": {"env": "WELL"}}):
-            wait_for(lambda: "well" not in waiting(store))
+            until(lambda: "well" not in waiting(store))
             assert waiting(store) == {"hangs": 40}
         released.set()
 
@@ -282,7 +276,7 @@ def test_an_answer_that_hangs_or_drips_ends_at_the_timeout(store: Store, record:
 
     take(store, record, 1, "ops")
     with misbehaving(drip) as (url, seen), delivering(store, ops=hook(url, timeout=1)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert list(seen.values()) == [2]
 
 
@@ -300,7 +294,7 @@ def test_an_endless_answer_is_cut(store: Store, record: MakeRecord) -> None:
 
     take(store, record, 1, "ops")
     with misbehaving(flood) as (url, _), delivering(store, ops=hook(url)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert written < 100 * 2**20
 
 
@@ -311,7 +305,7 @@ def test_a_delivery_that_is_given_up_becomes_a_dead_letter(store: Store, record:
         misbehaving(lambda handler, _: reply(handler, 500)) as (url, seen),
         delivering(store, ops=hook(url, attempts=2)),
     ):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert list(seen.values()) == [2]
     (dead_letter,) = [o for o in pending(store) if o.topic == TOPICS.dead_letters("downstream")]
     assert (dead_letter.key, dead_letter.value) == (notification.key, notification.value)
@@ -329,7 +323,7 @@ def test_attempts_are_counted_by_channel_and_end(store: Store, record: MakeRecor
     with misbehaving(answer) as (url, _), misbehaving(lambda handler, _: reply(handler, 500)) as (dead, _):
         channels = {"ops": hook(url), "gives-up": hook(dead, attempts=1), "unused": hook(url)}
         with delivering(store, **channels) as metrics:
-            wait_for(lambda: all_sent(store))
+            until(lambda: all_sent(store))
     samples = metrics.snapshot()["samples"]
     counted = {n: c for n, c in samples.items() if n.startswith("lozenge_deliveries_total")}
     ends = ("sent", "retried", "failed")
@@ -344,16 +338,16 @@ def test_attempts_are_counted_by_channel_and_end(store: Store, record: MakeRecor
 def test_due_deliveries_survive_a_restart(store: Store, record: MakeRecord) -> None:
     take(store, record, 20, "ops")
     with misbehaving(lambda handler, _: reply(handler, 503)) as (url, seen), delivering(store, ops=hook(url)):
-        wait_for(lambda: len(seen) == 20)
+        until(lambda: len(seen) == 20)
     with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         assert receiver.count()["distinct"] == 20
 
 
 def test_a_receiver_that_is_gone_disables_its_channel_until_it_is_enabled(store: Store, record: MakeRecord) -> None:
     take(store, record, 40, "ops")
     with misbehaving(lambda handler, _: reply(handler, 410)) as (url, seen), delivering(store, ops=hook(url)):
-        wait_for(lambda: bool(_disabled(store)))
+        until(lambda: bool(_disabled(store)))
         asked = len(seen)
     assert asked <= 16
     assert waiting(store) == {"ops": 40}
@@ -362,7 +356,7 @@ def test_a_receiver_that_is_gone_disables_its_channel_until_it_is_enabled(store:
         assert receiver.count()["received"] == 0
         with store.transaction() as t:
             assert t.deliveries.enable("ops")
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         assert receiver.count()["distinct"] == 40
 
 
@@ -378,7 +372,7 @@ def test_both_secrets_sign_while_one_is_being_changed(
         Receiver(new) as new_receiver,
         delivering(store, ops=hook(old_receiver.url, secret=both), also=hook(new_receiver.url, secret=both)),
     ):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         assert [r.count()["distinct"] for r in (old_receiver, new_receiver)] == [3, 3]
         assert [r.count()["invalid"] for r in (old_receiver, new_receiver)] == [0, 0]
 
@@ -401,7 +395,7 @@ def test_messages_of_a_case_arrive_in_the_order_of_their_notifications(
         reply(handler, 500 if held else 204)
 
     with misbehaving(answer) as (url, _), delivering(store, ops=hook(url, attempts=2 if gives_up else 100)):
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
     assert [mine[id] for id in arrived if id in mine] == ["opened", "updated", "resolved"][gives_up:]
     assert len(arrived) == len(mine) + len(other) - gives_up
 
@@ -419,7 +413,7 @@ def notify_until_resolved(store: Store, records: Sequence[ReceivedRecord]) -> No
             pipeline.evaluate_due(t, 100)
         return all(list(case.values())[-1] == "resolved" for case in statuses_by_case(store).values())
 
-    wait_for(all_resolved)
+    until(all_resolved)
 
 
 def statuses_by_case(store: Store) -> dict[str, dict[str, str]]:
@@ -441,16 +435,16 @@ def test_a_secret_that_changes_within_its_file_signs_from_then_on(
         delivering(store, ops=hook(receiver.url, secret={"file": str(file)}, attempts=100)),
     ):
         take(store, record, 1, "ops")
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         file.unlink()
         take(store, record, 1, "ops", first=1)
-        wait_for(lambda: error(store) == f"file {file}: No such file or directory")
+        until(lambda: error(store) == f"file {file}: No such file or directory")
         file.write_text("no base64!")
-        wait_for(lambda: error(store) == f"file {file} does not hold a base64 secret (whsec_...)")
+        until(lambda: error(store) == f"file {file} does not hold a base64 secret (whsec_...)")
         file.write_text("whsec_" + "B" * 32)
-        wait_for(lambda: receiver.count()["invalid"] > 0)
+        until(lambda: receiver.count()["invalid"] > 0)
         file.write_text(SECRET)
-        wait_for(lambda: all_sent(store))
+        until(lambda: all_sent(store))
         assert receiver.count()["distinct"] == 2
 
 
@@ -476,7 +470,7 @@ def test_messages_of_a_channel_that_cannot_be_opened_say_so_and_are_retried(
     monkeypatch.setenv("APPRISE", "json://127.0.0.1:1/")
     take(store, record, 1, "chat")
     with delivering(store, chat={"type": "apprise", "url": {"env": "APPRISE"}, "first_retry": 0.1, "max_retry": 0.2}):
-        wait_for(lambda: error(store) == "the channel cannot be opened: the package apprise is not installed")
+        until(lambda: error(store) == "the channel cannot be opened: the package apprise is not installed")
     with store.reading() as t:
         (trouble,) = t.deliveries.troubles(0.0, 1)
     assert (trouble.channel, trouble.kind) == ("chat", "retrying")

@@ -1,9 +1,8 @@
 """A whole agent on a real broker, with fake jobs as processes."""
 
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from lozenge_deploy.control.leader_election import LeaseTiming
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DetectorPhase, Goal, Lease
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.deploy.agent.controllers import FakeJobs
+from tests.waiting import until
 
 DEADLINE_SECONDS = 90.0
 QUICK = LeaseTiming(lease=3.0, renew=0.5)
@@ -60,13 +60,6 @@ def running(kafka: KafkaSettings, folder: Path, jobs: Jobs) -> Iterator[threadin
         stop.set()
         thread.join(DEADLINE_SECONDS)
         assert not thread.is_alive()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:

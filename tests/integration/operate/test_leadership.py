@@ -13,6 +13,7 @@ from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentStatus, Lease
+from tests.waiting import until
 
 DEADLINE_SECONDS = 60.0
 QUICK = LeaseTiming(lease=3.0, renew=0.5)
@@ -32,13 +33,6 @@ def agent(kafka: KafkaSettings) -> Iterator[Callable[[], Leadership]]:
         with suppress(LeadershipLost):
             each.resign()
         each.close()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def row(kafka: KafkaSettings, name: str, reason: str) -> Row:
