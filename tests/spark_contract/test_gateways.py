@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lozenge.spark.internals.gateways import Gateway, is_default_session, listeners
 
 PROGRAM = """
-import signal, sys
+import signal, sys, threading
 from lozenge.spark.internals.gateways import connected
 before = signal.getsignal(signal.SIGINT)
 spark = connected(int(sys.argv[1]), sys.argv[2], "client")
@@ -19,12 +19,17 @@ print(spark.sparkContext.applicationId, spark.range(7).count(), spark.conf.get("
 assert not spark.streams.active
 spark.stop()
 print(spark.range(3).count())
+pools = []
+thread = threading.Thread(target=lambda: pools.append(spark.sparkContext.getLocalProperty("spark.scheduler.pool")))
+thread.start()
+thread.join()
+print(spark.sparkContext.getLocalProperty("spark.scheduler.pool"), *pools)
 """
 
 
 @pytest.fixture
 def gateway(spark: SparkSession) -> Iterator[Gateway]:
-    opened = Gateway(spark)
+    opened = Gateway(spark, "app")
     yield opened
     opened.close()
 
@@ -36,23 +41,23 @@ def entered(gateway: Gateway, token: str | None = None) -> subprocess.CompletedP
 
 def test_another_process_works_in_this_jvm_and_cannot_stop_it(spark: SparkSession, gateway: Gateway) -> None:
     run = entered(gateway)
-    assert run.stdout.splitlines() == [f"{spark.sparkContext.applicationId} 7 UTC", "3"], run.stderr
+    assert run.stdout.splitlines() == [f"{spark.sparkContext.applicationId} 7 UTC", "3", "app app"], run.stderr
     assert spark.range(1).count() == 1
 
 
 def test_nobody_enters_with_another_token_or_after_the_end(spark: SparkSession) -> None:
-    gateway = Gateway(spark)
+    gateway = Gateway(spark, "app")
     assert "Authentication" in entered(gateway, "another").stderr
     gateway.close()
     assert entered(gateway).returncode != 0
 
 
 def test_nothing_of_a_client_stays_in_the_context(spark: SparkSession) -> None:
-    first = Gateway(spark)
+    first = Gateway(spark, "app")
     assert entered(first).returncode == 0  # the first of all adds what stays for ever
     first.close()
     before = listeners(spark)
-    gateway = Gateway(spark)
+    gateway = Gateway(spark, "app")
     assert entered(gateway).returncode == 0
     assert not is_default_session(spark)
     assert listeners(spark) == before + 1

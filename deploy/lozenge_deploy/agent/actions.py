@@ -6,6 +6,7 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.agent.observation import JobId
 from lozenge_deploy.agent.restarts import Restarts
 from lozenge_deploy.control.records import DeploymentSpec, DetectorPhase
+from lozenge_deploy.hosts.troubles import HostTroubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class ReplicaState:
     - `watch_started_at`: the begin of the watch window, which begins again after each time without a broker.
     - `adopted_at`: when jobs of an earlier agent were adopted; 0 if none were.
     - The exits of the previous release during a rebuild, `previous_restarts`, do not count against the new one.
+    - `host_troubles` are the ends of its processes on shared hosts.
     """
 
     live: JobId | None = None
@@ -28,6 +30,7 @@ class ReplicaState:
     adopted_at: float = 0.0
     restarts: Restarts = field(default_factory=Restarts)
     previous_restarts: Restarts = field(default_factory=Restarts)
+    host_troubles: HostTroubles = field(default_factory=HostTroubles)
 
     def restarts_of(self, *, previous: bool) -> Restarts:
         """The exits of the previous release during a rebuild, or those of the present revision."""
@@ -116,4 +119,12 @@ class RollBack:
     reason: str
 
 
-Action = Start | Send | GoLive | Terminate | Kill | RaisePriority | AppendEvent | RollBack
+@dataclass(frozen=True, slots=True)
+class Isolate:
+    """Give the detector of `spec` a JVM of its own from now on."""
+
+    spec: DeploymentSpec
+    reason: str
+
+
+Action = Start | Send | GoLive | Terminate | Kill | RaisePriority | AppendEvent | RollBack | Isolate

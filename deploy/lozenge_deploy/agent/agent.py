@@ -1,7 +1,9 @@
 """The agent's loop: while it is the leader, it ticks the replica set of every detector several times a second."""
 
+import os
 import socket
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -21,6 +23,10 @@ from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
+from lozenge_deploy.hosts.host_pool import HostPool
+from lozenge_deploy.hosts.host_process import HOSTS
+from lozenge_deploy.hosts.moves import moved, next_to_move
+from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1
@@ -77,7 +83,8 @@ class Agent:
         self._leadership = Leadership(kafka, self._me, timing)
         self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
-        self._launcher = launcher or Launcher(kafka, Releases(kafka))
+        self._hosts = HostPool(self._folder / HOSTS, in_environment(os.environ))
+        self._launcher = launcher or Launcher(kafka, Releases(kafka), self._hosts)
         self._logs = JobLogs(kafka, cleanup_seconds)
         self._outbox: list[Row] = []
         self._stability = BrokerStability(time.time(), time.monotonic())
@@ -98,7 +105,10 @@ class Agent:
                 self._broker_unavailable(error)
                 stop.wait(BROKER_PAUSE_SECONDS)
             replica_sets = self._replica_sets.values()
-            self._logs.ship([job for replicas in replica_sets for job in replicas.running()])
+            running = [job for replicas in replica_sets for job in replicas.running()]
+            if self._leadership.leading:
+                self._hosts.tick([job.record for job in running])
+            self._logs.ship(running)
             self._logs.clean_up([folder for replicas in replica_sets for folder in replicas.folders])
         self._shut_down()
 
@@ -119,10 +129,16 @@ class Agent:
                 logger().error(
                     f"controlling {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError)
                 )
+        self._move_from_leaving_hosts(self._specs.rows)
         self._publish()
 
+    def _move_from_leaving_hosts(self, specs: Mapping[str, DeploymentSpec]) -> None:
+        deployed = [(spec, self._replica_sets[name].status) for name, spec in specs.items()]
+        if (found := next_to_move(deployed, self._hosts.leaving())) is not None:
+            self._change(moved(found[0], uuid4().hex[:12], found[1]))
+
     def _publish(self) -> None:
-        """Publishes the outbox; if that fails, it is kept. A newer spec of an operator wins over a rollback."""
+        """Publishes the outbox; if that fails, it is kept. A newer spec of an operator wins over the agent's."""
         if not self._outbox:
             return
         assert self._specs is not None
@@ -157,7 +173,7 @@ class Agent:
             status.seen_from(f"{self._me.host}:{self._folder}"),
             on_status=lambda new: self._outbox.append((self._kafka.topics.control.status, detector, new)),
             on_event=self._record,
-            on_rollback=self._roll_back,
+            on_change=self._change,
             timeouts=self._timeouts,
         )
 
@@ -165,7 +181,7 @@ class Agent:
         self._outbox.append((self._kafka.topics.control.history, event.detector, event))
         logger().info(event.what, **event.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
 
-    def _roll_back(self, spec: DeploymentSpec) -> None:
+    def _change(self, spec: DeploymentSpec) -> None:
         assert self._specs is not None
         self._specs.rows[spec.detector] = spec
         self._outbox.append((self._kafka.topics.control.deployments, spec.detector, spec))
@@ -200,5 +216,6 @@ class Agent:
         if self._specs is not None:
             self._specs.close()
         self._launcher.close()
+        self._hosts.close()
         self._leadership.close()
         self._logs.close()

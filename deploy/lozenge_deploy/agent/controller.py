@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +13,7 @@ from lozenge_deploy.agent.actions import (
     Action,
     AppendEvent,
     GoLive,
+    Isolate,
     Kill,
     RaisePriority,
     ReplicaState,
@@ -25,7 +27,7 @@ from lozenge_deploy.agent.observation import DEFAULT_TRIGGER, FailedStart, JobId
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, Goal
-from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
+from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, newest_generation
 
 MEMORY_SECONDS = 1.0
 """How often the memory of jobs is measured."""
@@ -38,6 +40,8 @@ class JobLauncher(Protocol):
     def prepared(self, spec: DeploymentSpec) -> bool: ...
     def declared(self, spec: DeploymentSpec) -> Manifest | None: ...
     def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess: ...
+    def host_has_ended(self, record: StartRecord) -> bool: ...
+    def was_alone(self, record: StartRecord) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -112,13 +116,19 @@ class Controller:
         return Observed(
             now=at,
             broker_stable_seconds=broker_stable_seconds,
-            jobs={id: _view(job, measures=measures and not job.stopping_seconds()) for id, job in self._jobs.items()},
+            jobs={id: self._view(job, measures=measures) for id, job in self._jobs.items()},
             prepared=spec.goal is Goal.RUNNING and self._launcher.prepared(spec),
             previous_prepared=previous is not None and self._launcher.prepared(previous),
             trigger=self._trigger(spec),
             previous_trigger=self._trigger(previous) if previous is not None else DEFAULT_TRIGGER,
             failed_start=self._failed_start,
         )
+
+    def _view(self, job: JobProcess, *, measures: bool) -> JobView:
+        view = _view(job, measures=measures and not job.stopping_seconds())
+        if view.alive or not self._launcher.host_has_ended(job.record):
+            return view
+        return replace(view, host_ended=True, alone=self._launcher.was_alone(job.record))
 
     def _trigger(self, spec: DeploymentSpec) -> timedelta:
         if spec.trigger is not None:
@@ -147,6 +157,8 @@ class Controller:
                 self._reporter.record(what, seen.jobs[id] if id is not None else None, detail)
             case RollBack(spec, reason):
                 self._reporter.roll_back(spec, reason)
+            case Isolate(spec, reason):
+                self._reporter.isolate(spec, reason)
 
     def _start(self, order: Start) -> None:
         try:

@@ -6,13 +6,14 @@ what it reports, so a controller that has just started needs nothing but its fir
 
 import signal
 
-from lozenge_deploy.agent.actions import AppendEvent, Kill, ReplicaState
+from lozenge_deploy.agent.actions import AppendEvent, Isolate, Kill, ReplicaState
 from lozenge_deploy.agent.live_job import check_health, update_live
-from lozenge_deploy.agent.observation import Observed
+from lozenge_deploy.agent.observation import JobView, Observed
 from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
 from lozenge_deploy.agent.restarts import Restarts
 from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts, count_exit, report_fenced, roll_back, start
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
+from lozenge_deploy.hosts.troubles import HostTroubles, Trouble
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal that killed its child."""
@@ -129,15 +130,30 @@ def _reap(tick: Tick) -> None:
         # fenced: it has exited before its successor has reported that it is live
         report_fenced(tick, ended, {})
         return
-    reason = ended.kill_reason or _exit_reason(ended.exit_code, ended.last_error)
+    reason = ended.kill_reason or _exit_reason(ended)
     tick.do(AppendEvent("exited", ended.id, reason))
     in_order = ended.ended_in_order
     restarts = tick.status.restarts + (not in_order)
     tick.report(phase=DetectorPhase.WAITING, reason="" if in_order else reason, restarts=restarts, pid=None)
     is_previous = not ended.matches(tick.spec.process)
     counts = count_exit(tick, ended, of_previous=is_previous)
+    if _is_isolated(tick, ended, reason):
+        return
     if counts and not is_previous and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):
         roll_back(tick, f"{problem}; it {reason}")
+
+
+def _is_isolated(tick: Tick, ended: JobView, reason: str) -> bool:
+    """Gives a detector that had repeated trouble on shared hosts a JVM of its own; whether it does."""
+    if not ended.record.host or not (ended.host_ended or ended.kill_reason):
+        return False
+    own = ended.alone if ended.host_ended else True
+    troubles = tick.state.host_troubles.added(Trouble(tick.seen.now, reason, own))
+    why = troubles.reason_to_move()
+    tick.remember(host_troubles=HostTroubles() if why else troubles)
+    if why:
+        tick.do(Isolate(tick.spec, why))
+    return bool(why)
 
 
 def _enforce_memory_limits(tick: Tick) -> None:
@@ -149,8 +165,11 @@ def _enforce_memory_limits(tick: Tick) -> None:
             tick.kill(job, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
 
 
-def _exit_reason(code: int | None, error: str) -> str:
+def _exit_reason(ended: JobView) -> str:
     """How a job ended. A job that was killed logs no error, and one that was stopped has none."""
+    code, error = ended.exit_code, ended.last_error
+    if ended.host_ended:
+        return f"exited because its Spark host {ended.record.host} has ended"
     if code is None:
         return f"was killed by a signal: {error}"
     if code == 0:

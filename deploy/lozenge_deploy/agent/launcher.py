@@ -1,27 +1,43 @@
 """Starts jobs of releases. Their environments are built in the background, so that the agent never waits."""
 
 import os
+import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from lozenge.detector.manifest import Manifest
+from lozenge.contracts.isolation import Isolation
+from lozenge.detector.manifest import Manifest, Resources
+from lozenge.errors import SparkGone
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec
+from lozenge_deploy.hosts.host_pool import HostPool
+from lozenge_deploy.hosts.placement import Need, places_of
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
-from lozenge_deploy.supervision.job_process import JobProcess, job_processes
+from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, job_processes
 
 OVERHEAD_MB = 1024
 """What a job needs besides its JVM's heap: the JVM's own memory, the driver's Python with a fold's state, workers."""
+FINGERPRINT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A release that can start."""
+
+    python: Path
+    declaration: Manifest
 
 
 class Launcher:
     """Used by one thread. A release is immutable, so its environment is built once."""
 
-    def __init__(self, kafka: KafkaSettings, releases: Releases) -> None:
-        self._kafka, self._releases = kafka, releases
+    def __init__(self, kafka: KafkaSettings, releases: Releases, hosts: HostPool) -> None:
+        self._kafka, self._releases, self._hosts = kafka, releases, hosts
         self._workers = ThreadPoolExecutor(1, "environments")
-        self._prepared: dict[tuple[str, str], Future[tuple[Path, Manifest]]] = {}
+        self._prepared: dict[tuple[str, str], Future[_Prepared]] = {}
+        self._fingerprints: dict[Path, Future[str]] = {}
 
     def found(self, folder: Path) -> list[JobProcess]:
         """Every job below the folder of a detector, the newest generation first."""
@@ -32,28 +48,30 @@ class Launcher:
         key = spec.detector, spec.release
         if key not in self._prepared:
             self._prepared[key] = self._workers.submit(self._prepare, *key)
-        return self._prepared[key].done()
+        if not (future := self._prepared[key]).done() or future.exception() is not None:
+            return future.done()
+        ready = future.result()
+        if not _shares(spec, ready.declaration):
+            return True
+        if ready.python not in self._fingerprints:
+            self._fingerprints[ready.python] = self._workers.submit(_fingerprint, ready.python)
+        if not (known := self._fingerprints[ready.python]).done() or known.exception() is not None:
+            return known.done()
+        return self._hosts.has_place(self._need(spec, ready), ready.python)
 
     def declared(self, spec: DeploymentSpec) -> Manifest | None:
         """What the release declares, if it is prepared without an error."""
         future = self._prepared.get((spec.detector, spec.release))
         if future is None or not future.done() or future.exception() is not None:
             return None
-        return future.result()[1]
-
-    def _declaration(self, spec: DeploymentSpec) -> Manifest:
-        """What the release declares; waits until it is prepared, or raises the error of its preparation once."""
-        self.prepared(spec)
-        future = self._prepared[spec.detector, spec.release]
-        if future.exception() is not None:
-            del self._prepared[spec.detector, spec.release]
-        return future.result()[1]
+        return future.result().declaration
 
     def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
-        """Starts a job of the release; raises the error of its preparation, or OSError."""
-        resources = self._declaration(spec).resources
-        python, _ = self._prepared[spec.detector, spec.release].result()
-        memory_mb, cores = spec.memory_mb or resources.memory_mb, spec.cores or resources.cores
+        """Starts a job of the release; raises the error of its preparation, SparkGone if no host starts, or OSError."""
+        ready = self._ready(spec)
+        memory_mb, cores = _resources(spec, ready.declaration)
+        need = self._need(spec, ready) if _shares(spec, ready.declaration) else None
+        host = self._hosts.take(need) if need is not None else None
         variables = {
             "LOZENGE_JOB_FOLDER": str(folder),
             "LOZENGE_JOB_RELEASE": spec.release,
@@ -61,24 +79,77 @@ class Launcher:
             "LOZENGE_JOB_STATE": spec.state if standby else "keep",
             "LOZENGE_JOB_CORES": str(cores),
             "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
+            **({"LOZENGE_JOB_HOST": str(host)} if host is not None else {}),
             **self._kafka.variables,
         }
         return JobProcess.start(
             folder,
-            [str(python), "-m", "lozenge.job", spec.detector],
+            [str(ready.python), "-m", "lozenge.job", spec.detector],
             in_environment(os.environ | variables),
             spec.job_spec(generation, standby=standby),
             detector=spec.detector,
             release=spec.release,
             process=spec.process,
             state=spec.state,
-            memory_mb=memory_mb + OVERHEAD_MB,
+            memory_mb=OVERHEAD_MB + (memory_mb if host is None else 0),
+            host=host.name if host is not None else "",
+            places=need.places if need is not None else 0,
         )
+
+    def host_has_ended(self, record: StartRecord) -> bool:
+        """Whether the job used a Spark host that has ended."""
+        return bool(record.host) and self._hosts.has_ended(record.host)
+
+    def was_alone(self, record: StartRecord) -> bool:
+        """Whether no other detector was on the host of the job when that ended."""
+        return self._hosts.neighbours_at_end(record.host) == 0
 
     def close(self) -> None:
         """Cancels the preparations that have not started."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _prepare(self, detector: str, release: str) -> tuple[Path, Manifest]:
+    def _ready(self, spec: DeploymentSpec) -> _Prepared:
+        """Waits until the release is prepared, or raises the error of its preparation once."""
+        self.prepared(spec)
+        future = self._prepared[spec.detector, spec.release]
+        if future.exception() is not None:
+            del self._prepared[spec.detector, spec.release]
+        return future.result()
+
+    def _need(self, spec: DeploymentSpec, ready: _Prepared) -> Need:
+        """What it needs of a host; raises the error of the look at its Spark once."""
+        known = self._fingerprints[ready.python]
+        if known.exception() is not None:
+            del self._fingerprints[ready.python]
+        return Need(spec.detector, known.result(), places_of(*_resources(spec, ready.declaration)))
+
+    def _prepare(self, detector: str, release: str) -> _Prepared:
         found = self._releases.get(detector, release)
-        return environment_for(found, self._releases), Manifest.model_validate(found.declaration)
+        return _Prepared(environment_for(found, self._releases), Manifest.model_validate(found.declaration))
+
+
+def _resources(spec: DeploymentSpec, declaration: Manifest) -> tuple[int, int]:
+    """Memory in MB, and cores."""
+    declared = declaration.resources
+    return spec.memory_mb or declared.memory_mb, spec.cores or declared.cores
+
+
+def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
+    memory_mb, cores = _resources(spec, declaration)
+    wanted = spec.isolation or declaration.isolation
+    return wanted is Isolation.SHARED and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
+
+
+def _fingerprint(python: Path) -> str:
+    """That of the Spark in an environment. Raises SparkGone with what it says if it has none."""
+    run = subprocess.run(
+        [str(python), "-m", "lozenge.host.fingerprint"],
+        env=in_environment(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=FINGERPRINT_SECONDS,
+        check=False,
+    )
+    if run.returncode:
+        raise SparkGone(f"reading the version of Spark in the environment of {python}: {run.stderr.strip()[-500:]}")
+    return run.stdout.strip()

@@ -19,6 +19,7 @@ class JobView:
     """A job as it was seen.
 
     `exit_code` and `last_error` are those of a job that is not `alive`. `memory_mb` is None where it was not measured.
+    `host_ended` says that it shared a Spark host that has ended, and `alone` that no other detector was there.
     """
 
     record: StartRecord
@@ -30,6 +31,8 @@ class JobView:
     kill_reason: str = ""
     stopping_seconds: float = 0.0
     memory_mb: int | None = None
+    host_ended: bool = False
+    alone: bool = False
 
     @property
     def id(self) -> JobId:

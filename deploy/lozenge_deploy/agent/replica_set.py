@@ -37,14 +37,14 @@ class ReplicaSet:
         *,
         on_status: Callable[[DeploymentStatus], None],
         on_event: Callable[[HistoryEvent], None],
-        on_rollback: Callable[[DeploymentSpec], None],
+        on_change: Callable[[DeploymentSpec], None],
         timeouts: Timeouts = TIMEOUTS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._launcher, self._committed = folder, launcher, newest
-        self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
+        self._on_status, self._on_event, self._on_change = on_status, on_event, on_change
         self._timeouts, self._clock = timeouts, clock
-        self._rolled_back = False
+        self._changed = False
         self._status = status
         self._reporters: list[StatusReporter] = []
         self._controllers: list[Controller] = []
@@ -56,6 +56,11 @@ class ReplicaSet:
         """The folder of each replica."""
         return [self._folder_of(ordinal) for ordinal in range(len(self._controllers))]
 
+    @property
+    def status(self) -> DeploymentStatus:
+        """What was reported last."""
+        return self._status
+
     def running(self) -> list[JobProcess]:
         """Every job that has a process."""
         return [job for controller in self._controllers for job in controller.running()]
@@ -64,10 +69,10 @@ class ReplicaSet:
         """Takes the next step of each replica; the broker has been available for `broker_stable_seconds`."""
         while len(self._controllers) < spec.instances:
             self._add(DeploymentStatus(detector=spec.detector, location=self._status.location))
-        self._rolled_back = False
+        self._changed = False
         for ordinal, controller in enumerate(self._controllers):
             controller.tick(self._spec_of(spec, ordinal), broker_stable_seconds)
-            if self._rolled_back:  # `spec` is no longer the spec of the others
+            if self._changed:  # `spec` is no longer the spec of the others
                 break
         while len(self._controllers) > spec.instances and not self._controllers[-1].running():
             del self._controllers[-1], self._reporters[-1]
@@ -88,7 +93,7 @@ class ReplicaSet:
         return spec.model_copy(update={"goal": Goal.PAUSED})
 
     def _add(self, status: DeploymentStatus) -> None:
-        reporter = StatusReporter(status, lambda _: None, self._on_event, self._roll_back)
+        reporter = StatusReporter(status, lambda _: None, self._on_event, self._change)
         folder = self._folder_of(len(self._controllers))
         self._reporters.append(reporter)
         self._controllers.append(
@@ -102,9 +107,9 @@ class ReplicaSet:
         """The newest generation that committed, or with which a replica was started."""
         return max(self._committed(), *(newest_generation(self._launcher.found(folder)) for folder in self.folders))
 
-    def _roll_back(self, spec: DeploymentSpec) -> None:
-        self._rolled_back = True
-        self._on_rollback(spec)
+    def _change(self, spec: DeploymentSpec) -> None:
+        self._changed = True
+        self._on_change(spec)
 
     def _report(self) -> None:
         status = merged([reporter.status for reporter in self._reporters])

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from uuid import uuid4
 
+from lozenge.contracts.isolation import Isolation
 from lozenge_deploy.agent.observation import JobView
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, now
 
 
 class StatusReporter:
-    """Passes changes of the status to `on_status`, events to `on_event`, and the spec of a rollback to `on_rollback`.
+    """Passes changes of the status to `on_status`, events to `on_event`, and a spec of the agent's to `on_change`.
 
     `status` is the newest status.
     """
@@ -18,10 +19,10 @@ class StatusReporter:
         status: DeploymentStatus,
         on_status: Callable[[DeploymentStatus], None],
         on_event: Callable[[HistoryEvent], None],
-        on_rollback: Callable[[DeploymentSpec], None],
+        on_change: Callable[[DeploymentSpec], None],
     ) -> None:
         self.status = status
-        self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
+        self._on_status, self._on_event, self._on_change = on_status, on_event, on_change
 
     def report(self, status: DeploymentStatus) -> None:
         """Reports the status if it differs from the newest one."""
@@ -51,4 +52,10 @@ class StatusReporter:
         what = "rolled back" if before.release != spec.release else "undone"  # the release itself may be good
         self._on_event(HistoryEvent(detector=spec.detector, what=what, release=spec.release, by="agent", detail=reason))
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
-        self._on_rollback(before.model_copy(update={**changes, "undoes": spec.revision}))
+        self._on_change(before.model_copy(update={**changes, "undoes": spec.revision}))
+
+    def isolate(self, spec: DeploymentSpec, reason: str) -> None:
+        """Applies `spec` with a JVM of its own."""
+        self._on_event(HistoryEvent(detector=spec.detector, what="isolated", by="agent", detail=reason))
+        changes = {"revision": uuid4().hex[:12], "what": "isolate", "by": "agent", "message": reason, "at": now()}
+        self._on_change(spec.updated(**changes, isolation=Isolation.OWN))

@@ -138,9 +138,10 @@ def start(
 def count_exit(tick: Tick, ended: JobView, *, of_previous: bool = False) -> bool:
     """Counts the exit of a job against its release; false if it does not count.
 
-    The exit of a job without a broker, and of one that was stopped, does not.
+    The exit of a job without a broker, of one that was stopped, and of one whose Spark host has ended, does not.
     """
-    counts = tick.broker_stable and ended.exit_code != NO_BROKER and not ended.ended_in_order
+    has_failed = not ended.ended_in_order and not ended.host_ended
+    counts = tick.broker_stable and ended.exit_code != NO_BROKER and has_failed
     restarts = tick.state.restarts_of(previous=of_previous).exited(tick.seen.now, counts=counts)
     tick.state = tick.state.with_restarts(restarts, previous=of_previous)
     return counts

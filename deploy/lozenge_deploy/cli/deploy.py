@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lozenge.contracts.isolation import Isolation
 from lozenge.errors import UsageError
 from lozenge.process.user import user
 from lozenge_deploy.cli.options import (
@@ -138,6 +139,9 @@ def set_(
     rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most; not in Real-Time Mode.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Task slots; the process is replaced.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; the process is replaced.")] = None,
+    isolation: Annotated[
+        Isolation | None, typer.Option(help="A JVM of its own, or one shared with others; the process is replaced.")
+    ] = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
@@ -153,6 +157,7 @@ def set_(
     if trigger is not None and seconds_of(trigger, "--trigger") == 0:
         raise UsageError(f"reading --trigger: {trigger} is zero", hint='write it as --trigger "500ms"')
     all_given = {"max_batch": max_batch, "trigger": trigger, "cores": cores, "memory_mb": memory_mb}
+    all_given |= {"isolation": isolation}
     given: dict[str, Any] = {option: value for option, value in all_given.items() if value is not None}
     if not settings and not given and rate is None:
         raise UsageError(f"setting {name}: nothing to set", hint=f"`lozenge set {name} limit=250`")

@@ -143,7 +143,7 @@ def _status(member: "Deployment | None") -> dict[str, Any]:
         return {"live": None}
     live = member.observed.release if member.observed else ""
     digest = member.observed.digest if member.observed else ""
-    given = member.spec.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
+    given = member.spec.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb", "isolation"})
     if member.spec.instances > 1:
         given["instances"] = member.spec.instances
     overrides = {**member.spec.settings, **{name: value for name, value in given.items() if value is not None}}

@@ -115,7 +115,7 @@ def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Ite
 def _deployed(member: "Deployment | None") -> dict[str, Any]:
     """What the control plane knows; None for an app that is not deployed through it."""
     if member is None:
-        return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
+        return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced", "host"))
     reason, following = member.problem or (None, None)
     return {
         "goal": member.spec.goal.value,
@@ -124,6 +124,7 @@ def _deployed(member: "Deployment | None") -> dict[str, Any]:
         "reason": reason,
         "next": following,
         "fenced": member.fenced,
+        "host": (member.observed.host or None) if member.observed else None,
     }
 
 

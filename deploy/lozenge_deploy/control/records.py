@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from lozenge.contracts.isolation import Isolation
 from lozenge.contracts.record import format_positions
 from lozenge.contracts.topics import MOST_PARTITIONS
 from lozenge.durations import TextDuration
@@ -44,6 +45,7 @@ class DeploymentSpec(_Record):
 
     - `state`: the state that a release starts with when it replaces another one.
     - `cores`, `memory_mb`: None means as declared.
+    - `isolation`: whether its Spark shares a JVM with other detectors; None means as declared.
     - `instances`: how many processes share the partitions.
     - `restart`: a counter; a higher one replaces the process by another of the same release.
     - `watch`: how many seconds a change is on trial. If it fails, the agent rolls back to `before`.
@@ -59,6 +61,7 @@ class DeploymentSpec(_Record):
     trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None
     cores: Annotated[int, Field(ge=1, le=64)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
+    isolation: Isolation | None = None
     instances: Annotated[int, Field(ge=1, le=MOST_PARTITIONS)] = 1
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     restart: int = 0
@@ -104,7 +107,7 @@ class DeploymentSpec(_Record):
     @property
     def process(self) -> tuple[Any, ...]:
         """The values that are fixed for the life of a process; a change of one needs another process."""
-        return self.release, self.cores, self.memory_mb, self.restart
+        return self.release, self.cores, self.memory_mb, self.isolation, self.restart
 
 
 class DetectorPhase(StrEnum):
@@ -139,6 +142,7 @@ class DeploymentStatus(_Record):
 
     - `reason`: why it is unhealthy; "" while it is healthy.
     - `release`, `process`, `generation`, `pid`: of the live job.
+    - `host`: the Spark host that the live job shares; "" if its JVM is its own.
     - `tables`, `table_alarms`: the versions of its reference tables, and why files are refused.
     - `since`: the offsets from which the newest settings, tables or release apply.
     - `fenced`, `fenced_at`, `fenced_from`: the release that the live job replaced, when and at which offsets.
@@ -163,6 +167,7 @@ class DeploymentStatus(_Record):
     fenced_from: dict[int, int] = {}
     restarts: int = 0
     pid: int | None = None
+    host: str = ""
     location: str = ""
     instances: list["DeploymentStatus"] = []
     at: datetime = Field(default_factory=now)

@@ -24,6 +24,7 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.toolchain.java import java_home
+from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.requested import Requested, requested
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
@@ -119,7 +120,7 @@ def apply_programs(
 
 @contextmanager
 def jobs_of(folder: Path) -> Iterator[None]:
-    """Stops all jobs of the folder at the end: the agent has stopped before and leaves them running."""
+    """Stops all jobs and hosts of the folder at the end: the agent has stopped before and leaves them running."""
     try:
         yield
     finally:
@@ -132,6 +133,8 @@ def jobs_of(folder: Path) -> Iterator[None]:
             time.sleep(0.1)
         for job in left:
             _kill(job)
+        for host in host_processes(folder / HOSTS):
+            host.terminate()  # it ends within a moment, or once it has published where it listens
 
 
 def _kill(job: JobProcess) -> None:

@@ -34,7 +34,10 @@ GROUP_GRACE_SECONDS = 5.0
 
 
 class StartRecord(msgspec.Struct, frozen=True):
-    """What was started. `created`, the leader's start time, distinguishes it from a later process with its pid."""
+    """What was started. `created`, the leader's start time, distinguishes it from a later process with its pid.
+
+    `host` is the Spark host whose JVM it uses, with its `places` there; "" if its JVM is its own.
+    """
 
     detector: str
     release: str
@@ -45,6 +48,8 @@ class StartRecord(msgspec.Struct, frozen=True):
     pid: int
     created: float
     started_at: float
+    host: str = ""
+    places: int = 0
 
 
 class JobProcess:
@@ -74,6 +79,8 @@ class JobProcess:
         process: Sequence[object],
         state: str,
         memory_mb: int,
+        host: str = "",
+        places: int = 0,
     ) -> "JobProcess":
         """Starts `command` in `folder`, which may hold files of an earlier process; raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,6 +108,8 @@ class JobProcess:
                 pid=leader.pid,
                 created=psutil.Process(leader.pid).create_time(),
                 started_at=time.time(),
+                host=host,
+                places=places,
             )
             replace(folder / RECORD, msgspec.json.encode(record).decode())
             started = cls(folder)

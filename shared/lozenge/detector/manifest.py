@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.contracts.isolation import Isolation
 from lozenge.contracts.texts import is_blank
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
@@ -20,6 +21,8 @@ from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.last_good import Bounds
 
+DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
+"""What a detector in a shared JVM may declare; one that needs more needs a JVM of its own."""
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
 
@@ -78,8 +81,9 @@ class Resources(_Section):
     cores: Annotated[int, Field(ge=1, le=64)] = 1
     """Tasks that run at once; one for each input partition is enough."""
 
-    memory_mb: Annotated[int, Field(ge=450)] = 512
-    """Largest heap of its JVM. Python, and what Arrow holds, come on top."""
+    memory_mb: Annotated[int, Field(ge=450)] = DEFAULT_MEMORY_MB
+    """Largest heap of its JVM. Python, and what Arrow holds, come on top. In a shared JVM it is the measure of its
+    share of the places."""
 
 
 class Manifest(_Section):
@@ -136,6 +140,11 @@ class Manifest(_Section):
     """Rules: with `newest-first` a job with a lag above one `max_batch` starts at the newest event, and backfills the
     rest concurrently."""
 
+    isolation: Isolation = Isolation.OWN
+    """Whether its Spark has a JVM of its own, or shares one with other detectors. A shared JVM saves some 400 MB and
+    most of the start; if it ends, all of its detectors start again. It is not for Real-Time Mode, and for at most
+    2048 MB and 4 cores."""
+
     resources: Resources = Resources()
     """What its process may use, as `[tool.lozenge.resources]`."""
 
@@ -187,6 +196,21 @@ class Manifest(_Section):
         if refusal := self.refused_trigger(self.trigger):
             raise ValueError(refusal)
         return self
+
+    @model_validator(mode="after")
+    def _only_a_small_one_shares(self) -> "Manifest":
+        if self.isolation is Isolation.SHARED and (refusal := self.refused_sharing(self.resources)):
+            raise ValueError(f'isolation = "shared": {refusal}')
+        return self
+
+    def refused_sharing(self, resources: Resources) -> str:
+        """Why the detector cannot share a JVM if it has such resources; "" if it can."""
+        if self.realtime:
+            return "in Real-Time Mode its tasks would keep the cores of others"
+        if resources.memory_mb > MOST_SHARED_MEMORY_MB or resources.cores > MOST_SHARED_CORES:
+            most = f"{MOST_SHARED_MEMORY_MB} MB and {MOST_SHARED_CORES} cores"
+            return f"more than {most} need a JVM of their own"
+        return ""
 
     def refused_trigger(self, trigger: timedelta) -> str:
         """Why the detector cannot run with such a trigger; "" if it can."""

@@ -13,8 +13,10 @@ import psutil
 
 from lozenge.errors import LozengeError
 from lozenge.host.address import FILE, publish, published
+from lozenge.host.fingerprint import fingerprint
 from lozenge.host.server import HostServer
-from lozenge.host.warm import STATIC_CONF, TOOL_CORES, TOOL_MEMORY_MB
+from lozenge.host.static_conf import STATIC_CONF
+from lozenge.host.warm import TOOL_SIZE
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal, end
 from lozenge.spark.internals import driver_jvm
@@ -23,7 +25,8 @@ from lozenge.spark.session import spark_session
 from lozenge.spark.training import train
 
 _CAPACITY = 50
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 0.25
+_TRAIN_AFTER_SECONDS = 1.0
 
 
 def main() -> int:
@@ -31,14 +34,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lozenge.host", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--idle", type=float, default=float("inf"), help="seconds without a client after which it ends")
-    parser.add_argument("--cores", type=int, default=TOOL_CORES, help="task slots")
-    parser.add_argument("--memory-mb", type=int, default=TOOL_MEMORY_MB, help="the heap")
+    parser.add_argument("--cores", type=int, default=TOOL_SIZE.cores, help="task slots")
+    parser.add_argument("--memory-mb", type=int, default=TOOL_SIZE.memory_mb, help="the heap")
+    parser.add_argument("--new-mb", type=int, help="the new generation of it; left to Java unless given")
     given = parser.parse_args()
     logging.configure("spark-host")
     stop = StopSignal()
     try:
-        spark = spark_session("lozenge-host", cores=given.cores, memory_mb=given.memory_mb, conf=STATIC_CONF)
-        server = HostServer(lambda: Gateway(spark), _CAPACITY, psutil.Process(driver_jvm.jvm_pid(spark)))
+        spark = spark_session(
+            "lozenge-host", cores=given.cores, memory_mb=given.memory_mb, new_mb=given.new_mb, conf=STATIC_CONF
+        )
+        jvm = psutil.Process(driver_jvm.jvm_pid(spark))
+        server = HostServer(lambda app: Gateway(spark, app), _CAPACITY, jvm, fingerprint())
         address = server.address
         publish(given.folder, address)
     except LozengeError as error:
@@ -57,7 +64,7 @@ def main() -> int:
             if server.idle_seconds() > given.idle:
                 logging.logger().info(f"no client for {given.idle:g} s")
                 return 0
-            if not trained and server.idle_seconds() >= _POLL_SECONDS:  # a first client must not wait for it
+            if not trained and server.idle_seconds() >= _TRAIN_AFTER_SECONDS:  # a first client must not wait for it
                 trained = True
                 with suppress(Exception), tempfile.TemporaryDirectory(prefix="lozenge-host-") as folder:
                     train(spark, Path(folder))  # nothing depends on it

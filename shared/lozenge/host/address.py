@@ -19,19 +19,24 @@ LARGEST = 64 * 1024
 
 
 class HostAddress(msgspec.Struct, frozen=True):
-    """Of a running host: its process, its port on loopback, and the secret that a client shows."""
+    """Of a running host: its process and that of its JVM, its port on loopback, and the secret that a client shows."""
 
     pid: int
+    jvm_pid: int
     port: int
     secret: str
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A client asks for a gateway. `app` is what its sessions and log lines are called by."""
+    """A client asks for a gateway. `app` is what its sessions and log lines are called by.
+
+    `fingerprint` is that of the client's Spark, which must be the host's (`lozenge.host.fingerprint`).
+    """
 
     secret: str
     app: str
     pid: int
+    fingerprint: str
 
 
 class Grant(msgspec.Struct, frozen=True):

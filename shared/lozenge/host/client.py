@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
 from lozenge.host.address import Grant, Request, connect, published, receive_line
+from lozenge.host.fingerprint import fingerprint
 from lozenge.spark.internals import gateways
 from lozenge.spark.jvm_watch import end_named
 from lozenge.spark.session import use_utc
@@ -41,7 +42,8 @@ class SharedJvm:
         try:
             lease = connect(address, _CONNECT_SECONDS)
             lease.settimeout(_GRANT_SECONDS)
-            lease.sendall(msgspec.json.encode(Request(address.secret, request.app, os.getpid())) + b"\n")
+            asked = Request(address.secret, request.app, os.getpid(), fingerprint())
+            lease.sendall(msgspec.json.encode(asked) + b"\n")
             grant = msgspec.json.decode(receive_line(lease), type=Grant)
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise SparkGone(f"{doing}: {error}", hint="the host has ended; a restart takes another one") from error

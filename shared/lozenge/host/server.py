@@ -33,13 +33,16 @@ class ClientGateway(Protocol):
 
 
 class HostServer:
-    """Listens on loopback. `open_gateway` makes one; `capacity` is how many clients there may be at once.
+    """Listens on loopback. `open_gateway` makes one for an app; `capacity` is how many clients there may be at once.
 
-    `process` is that of the JVM, which starts the Python workers of clients.
+    `process` is that of the JVM, which starts the Python workers of clients. A client has the same `fingerprint`.
     """
 
-    def __init__(self, open_gateway: Callable[[], ClientGateway], capacity: int, process: psutil.Process) -> None:
+    def __init__(
+        self, open_gateway: Callable[[str], ClientGateway], capacity: int, process: psutil.Process, fingerprint: str
+    ) -> None:
         self._open_gateway, self._capacity, self._process = open_gateway, capacity, process
+        self._fingerprint = fingerprint
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._secret = secrets.token_hex(32)
         self._changed = threading.Condition()
@@ -51,7 +54,7 @@ class HostServer:
     @property
     def address(self) -> HostAddress:
         """Where it listens."""
-        return HostAddress(os.getpid(), self._listener.getsockname()[1], self._secret)
+        return HostAddress(os.getpid(), self._process.pid, self._listener.getsockname()[1], self._secret)
 
     @property
     def clients(self) -> int:
@@ -89,6 +92,9 @@ class HostServer:
             if not secrets.compare_digest(request.secret, self._secret):
                 _answer(connection, Grant(refused="the secret is that of another host"))
                 return
+            if request.fingerprint != self._fingerprint:
+                _answer(connection, Grant(refused="its Spark, jars or flags are of another version"))
+                return
             with suppress(OSError):
                 self._lease(connection, request)
 
@@ -105,7 +111,7 @@ class HostServer:
         gateway: ClientGateway | None = None
         try:
             try:
-                gateway = self._open_gateway()
+                gateway = self._open_gateway(request.app)
             except Exception as error:  # py4j's, from a JVM in trouble
                 logger().error(f"opening a gateway for {client}: {type(error).__name__}: {error}")
                 _answer(connection, Grant(refused="it could open no gateway; its log says why"))

@@ -8,12 +8,10 @@ the flags has a host of its own. No live detector runs on it.
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,28 +19,21 @@ from pyspark.sql import SparkSession
 from lozenge.errors import SparkGone, ToolchainError
 from lozenge.host.address import LOG, connect, published
 from lozenge.host.client import SharedJvm
-from lozenge.spark.conf import digest as conf_digest
+from lozenge.host.fingerprint import fingerprint
+from lozenge.host.process import HostSize, start_host
+from lozenge.host.static_conf import STATIC_CONF
 from lozenge.spark.conf import most_slots
 from lozenge.spark.internals.driver_jvm import spark_runs_here
 from lozenge.spark.session_provider import OwnJvm, SessionRequest
 from lozenge.toolchain import cache_path, one_at_a_time
-from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 
 SETTING = "LOZENGE_SPARK_HOST"
 """`off`: each tool starts a JVM of its own. A folder: hosts are there instead of in the user's cache."""
 IDLE_SECONDS = 15 * 60.0
 START_SECONDS = 90.0
-TOOL_CORES, TOOL_MEMORY_MB = most_slots(12), 2048
+TOOL_SIZE = HostSize(most_slots(12), 2048)
 """Task slots for a query in Real-Time Mode on an input of twelve partitions, and a heap for several tools at once."""
-STATIC_CONF = {
-    # one tool's backlog must not delay another tool
-    "spark.scheduler.mode": "FAIR",
-    # the events of a test need no more partitions
-    "spark.default.parallelism": "2",
-    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
-}
-_PROTOCOL = 1
 _CONNECT_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 _STARTED: list["subprocess.Popen[bytes]"] = []
@@ -57,7 +48,7 @@ def tool_session(app: str, conf: Mapping[str, str] | None = None) -> SparkSessio
 
     Raises SparkGone if the host does not start or has ended, ToolchainError.
     """
-    request = SessionRequest(app, TOOL_CORES, TOOL_MEMORY_MB, conf=STATIC_CONF)
+    request = SessionRequest(app, TOOL_SIZE.cores, TOOL_SIZE.memory_mb, conf=STATIC_CONF)
     if spark_runs_here():
         session = SparkSession.builder.getOrCreate().newSession()
     elif os.environ.get(SETTING) == "off":
@@ -88,9 +79,7 @@ def warm_host() -> Path:
 def _folder() -> Path:
     """Of the host for exactly this Java, these jars, flags and settings, and this PySpark, wherever it is installed."""
     options = {name: os.environ.get(name, "") for name in _JAVA_OPTIONS}
-    connector = [jar.name for jar in jars("connector")]
-    sizes = [TOOL_CORES, TOOL_MEMORY_MB]
-    known = [_PROTOCOL, version("pyspark"), str(java_home()), conf_digest(), connector, options, STATIC_CONF, sizes]
+    known = [fingerprint(), str(java_home()), options, STATIC_CONF, TOOL_SIZE.cores, TOOL_SIZE.memory_mb]
     name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:12]
     set_to = os.environ.get(SETTING)
     return (Path(set_to) if set_to else cache_path("hosts")) / name
@@ -107,22 +96,8 @@ def _runs(folder: Path) -> bool:
 
 
 def _start(folder: Path) -> None:
-    command = [sys.executable, "-m", "lozenge.host", str(folder), "--idle", str(IDLE_SECONDS)]
-    # a path of its starter is none of those who come later, each of whom sends its own to its workers
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    temporary = folder / "tmp"
-    shutil.rmtree(temporary, ignore_errors=True)  # of a host that was killed
-    temporary.mkdir()
-    with (folder / LOG).open("w") as log:
-        host = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=temporary,
-            env=environment | {"TMPDIR": str(temporary)},
-            start_new_session=True,
-        )
+    (folder / LOG).unlink(missing_ok=True)  # of the last one
+    host = start_host(folder, sys.executable, os.environ, TOOL_SIZE, IDLE_SECONDS)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and host.poll() is None:
         address = published(folder)

@@ -14,7 +14,7 @@ from lozenge_deploy.agent.controller import Controller
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, HistoryEvent
-from lozenge_deploy.supervision.job_process import JobProcess, job_processes
+from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, job_processes
 
 FAKE_JOB = Path(__file__).with_name("fake_job.py")
 DECLARATION = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
@@ -29,6 +29,9 @@ class FakeJobs:
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.started: list[JobProcess] = []
+        self.host = ""
+        self.ended_hosts: dict[str, bool] = {}
+        """Each with whether the detector was alone there."""
 
     def clock(self) -> float:
         return time.time()
@@ -52,6 +55,12 @@ class FakeJobs:
         job = self._launch(spec, folder, behaviour, spec.job_spec(generation, standby=standby))
         self.started.append(job)
         return job
+
+    def host_has_ended(self, record: StartRecord) -> bool:
+        return record.host in self.ended_hosts
+
+    def was_alone(self, record: StartRecord) -> bool:
+        return self.ended_hosts[record.host]
 
     def close(self) -> None:
         """There is nothing to cancel."""

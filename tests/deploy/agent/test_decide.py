@@ -13,6 +13,7 @@ from lozenge_deploy.agent.actions import (
     Action,
     AppendEvent,
     GoLive,
+    Isolate,
     Kill,
     RaisePriority,
     ReplicaState,
@@ -458,3 +459,76 @@ def test_old_folders_of_jobs_mean_nothing() -> None:
 
 def test_raising_the_priority_comes_with_the_report_alone() -> None:
     assert RaisePriority(OLD) not in decided(FIRST, RUNNING, LIVE, job(OLD)).actions
+
+
+# shared hosts
+
+
+def on_host(spec: DeploymentSpec = FIRST, **view: Any) -> JobView:
+    """A job on host h1 that has ended."""
+    ended = job(OLD, spec, alive=False, **view)
+    return replace(ended, record=msgspec.structs.replace(ended.record, host="h1"))
+
+
+HOST_ENDED: dict[str, Any] = {"exit_code": 1, "last_error": "Spark's JVM has ended", "host_ended": True}
+
+
+def test_the_end_of_its_host_is_no_crash_of_a_job() -> None:
+    found = decided(FIRST, RUNNING, LIVE, on_host(**HOST_ENDED))
+    assert found.status.reason == "exited because its Spark host h1 has ended"
+    assert found.status.phase is DetectorPhase.WAITING
+    assert found.state.restarts.health.exits == ()
+    assert kinds(found.actions) == ["AppendEvent"]
+
+
+def test_a_job_of_a_host_that_runs_still_crashes_by_itself() -> None:
+    found = decided(FIRST, RUNNING, LIVE, on_host(exit_code=1, last_error="it is broken"))
+    assert found.state.restarts.health.exits == (AT,)
+    assert found.state.host_troubles.recent == ()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_detector_that_was_alone_at_the_second_end_of_a_host_gets_a_jvm_of_its_own(alone: bool) -> None:
+    first = decided(FIRST, RUNNING, LIVE, on_host(**HOST_ENDED, alone=False))
+    again = replace(LIVE, host_troubles=first.state.host_troubles)
+    second = decided(FIRST, RUNNING, again, on_host(**HOST_ENDED, alone=alone))
+    assert kinds(second.actions) == (["AppendEvent", "Isolate"] if alone else ["AppendEvent"])
+    assert len(second.state.host_troubles.recent) == (0 if alone else 2)
+
+
+def test_a_detector_that_hung_twice_on_a_host_gets_a_jvm_of_its_own() -> None:
+    hung = on_host(exit_code=137, kill_reason="was killed, hung: no batch has ended for 130 s")
+    first = decided(FIRST, RUNNING, LIVE, hung)
+    assert "Isolate" not in kinds(first.actions)
+    second = decided(FIRST, RUNNING, replace(LIVE, host_troubles=first.state.host_troubles), hung)
+    [isolate] = [action for action in second.actions if isinstance(action, Isolate)]
+    assert isolate.spec == FIRST
+    assert "no batch has ended for 130 s" in isolate.reason
+
+
+def test_a_job_that_hung_in_a_jvm_of_its_own_has_no_trouble_with_hosts() -> None:
+    hung = job(OLD, alive=False, exit_code=137, kill_reason="was killed, hung: no batch has ended for 130 s")
+    assert decided(FIRST, RUNNING, LIVE, hung).state.host_troubles.recent == ()
+
+
+def test_a_detector_that_is_isolated_is_not_rolled_back_too() -> None:
+    hung = on_host(SECOND, exit_code=137, kill_reason="was killed, hung: no batch has ended for 130 s")
+    health = Restarts().health
+    for _ in range(CRASH_LOOP_EXITS):
+        health = health.exited(AT)
+    troubled = decided(SECOND, CHANGED, LIVE, hung).state.host_troubles
+    state = replace(LIVE, host_troubles=troubled, restarts=Restarts(health))
+    assert "RollBack" not in kinds(decided(SECOND, CHANGED, state, hung).actions)
+
+
+def test_a_standby_whose_host_ended_does_not_fail_the_change() -> None:
+    standby = job(NEW, **STANDBY, alive=False, **HOST_ENDED)
+    found = decided(SECOND, CHANGED, REPLACING, job(OLD), standby)
+    assert "RollBack" not in kinds(found.actions)
+    assert found.state.successor is None
+
+
+def test_the_host_of_the_live_job_is_reported() -> None:
+    live = job(OLD)
+    live = replace(live, record=msgspec.structs.replace(live.record, host="h1"))
+    assert decided(FIRST, RUNNING, LIVE, live).status.host == "h1"

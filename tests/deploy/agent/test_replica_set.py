@@ -29,7 +29,7 @@ class ReplicaSetHarness(ControllerHarness):
             status,
             on_status=self.take,
             on_event=self.note,
-            on_rollback=self.apply,
+            on_change=self.apply,
             clock=self.jobs.clock,
         )
         return self.replica_set

@@ -13,6 +13,7 @@ from typing import Any
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.command import invoke
 from tests.deploy.sparkless_environments import install
@@ -144,6 +145,8 @@ class World:
             for instance in job_processes(folder):
                 instance.kill()
                 wait_for(partial(_gone, instance), "the end of a job")
+        for host in host_processes(self.jobs / HOSTS):
+            host.kill()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from lozenge.host.address import FILE, LARGEST, HostAddress, publish, published, receive_line
 
-ADDRESS = HostAddress(pid=7, port=1234, secret="s")
+ADDRESS = HostAddress(pid=7, jvm_pid=8, port=1234, secret="s")
 
 
 def test_what_was_published_is_found(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,16 +15,10 @@ import pytest
 from lozenge.host.address import Grant, HostAddress, Request, connect, receive_line
 from lozenge.host.server import HostServer
 from lozenge.spark.internals.gateways import CLIENT
+from tests.waiting import until
 
 CAPACITY = 3
-DEADLINE_SECONDS = 30
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.01)
+FINGERPRINT = "f1"
 
 
 @dataclass
@@ -45,9 +38,11 @@ class Gateway:
 class Gateways:
     def __init__(self) -> None:
         self.all: list[Gateway] = []
+        self.apps: list[str] = []
         self.slow = self.broken = False
 
-    def open(self) -> Gateway:
+    def open(self, app: str) -> Gateway:
+        self.apps.append(app)
         if self.broken:
             raise RuntimeError("no port is left")
         self.all.append(opened := Gateway(len(self.all) + 1))
@@ -63,7 +58,7 @@ def gateways() -> Gateways:
 
 @pytest.fixture
 def server(gateways: Gateways) -> Iterator[HostServer]:
-    running = HostServer(gateways.open, CAPACITY, psutil.Process())
+    running = HostServer(gateways.open, CAPACITY, psutil.Process(), FINGERPRINT)
     thread = threading.Thread(target=running.serve, daemon=True)
     thread.start()
     yield running
@@ -72,14 +67,18 @@ def server(gateways: Gateways) -> Iterator[HostServer]:
     assert not thread.is_alive()
 
 
-def ask(address: HostAddress, app: str = "rule", secret: str | None = None) -> tuple[socket.socket, Grant]:
-    lease = asked(address, app, secret)
+def ask(
+    address: HostAddress, app: str = "rule", secret: str | None = None, fingerprint: str = FINGERPRINT
+) -> tuple[socket.socket, Grant]:
+    lease = asked(address, app, secret, fingerprint)
     return lease, msgspec.json.decode(receive_line(lease), type=Grant)
 
 
-def asked(address: HostAddress, app: str = "rule", secret: str | None = None) -> socket.socket:
+def asked(
+    address: HostAddress, app: str = "rule", secret: str | None = None, fingerprint: str = FINGERPRINT
+) -> socket.socket:
     lease = connect(address, 5)
-    lease.sendall(msgspec.json.encode(Request(secret or address.secret, app, 1)) + b"\n")
+    lease.sendall(msgspec.json.encode(Request(secret or address.secret, app, 1, fingerprint)) + b"\n")
     return lease
 
 
@@ -89,15 +88,15 @@ def test_a_client_gets_a_gateway_and_loses_it_with_its_connection(server: HostSe
     assert (server.clients, server.idle_seconds()) == (1, 0.0)
     assert not gateways.all[0].closed
     lease.close()
-    wait_for(lambda: gateways.all[0].closed and server.clients == 0, "the end of the client")
-    wait_for(lambda: server.idle_seconds() > 0, "that it is idle")
+    until(lambda: gateways.all[0].closed and server.clients == 0, "the end of the client")
+    until(lambda: server.idle_seconds() > 0, "that it is idle")
 
 
 def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, gateways: Gateways) -> None:
     code = (
         "import sys, time; from lozenge.host.address import *; import msgspec\n"
         "address = msgspec.json.decode(sys.argv[1], type=HostAddress); lease = connect(address, 5)\n"
-        "lease.sendall(msgspec.json.encode(Request(address.secret, 'rule', 1)) + b'\\n')\n"
+        "lease.sendall(msgspec.json.encode(Request(address.secret, 'rule', 1, 'f1')) + b'\\n')\n"
         "print(receive_line(lease), flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", code, msgspec.json.encode(server.address).decode()]
@@ -105,7 +104,7 @@ def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, gateways:
         assert client.stdout is not None
         assert b'"port":1' in client.stdout.readline()
         client.kill()
-    wait_for(lambda: gateways.all[0].closed, "the end of the client")
+    until(lambda: gateways.all[0].closed, "the end of the client")
 
 
 def test_clients_have_names_of_their_own(server: HostServer) -> None:
@@ -124,6 +123,18 @@ def test_a_wrong_secret_is_refused(server: HostServer, gateways: Gateways) -> No
     assert not gateways.all
 
 
+def test_a_client_of_another_version_is_refused(server: HostServer, gateways: Gateways) -> None:
+    lease, grant = ask(server.address, fingerprint="f2")
+    with lease:
+        assert "another version" in grant.refused
+    assert not gateways.all
+
+
+def test_a_gateway_is_opened_for_its_app(server: HostServer, gateways: Gateways) -> None:
+    with ask(server.address, "a")[0], ask(server.address, "b")[0]:
+        assert gateways.apps == ["a", "b"]
+
+
 def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -> None:
     leases = [ask(server.address, f"app-{number}")[0] for number in range(CAPACITY)]
     more, grant = ask(server.address, "one-more")
@@ -131,7 +142,7 @@ def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -
     assert "3 clients" in grant.refused
     for lease in leases:
         lease.close()
-    wait_for(lambda: server.clients == 0, "room")
+    until(lambda: server.clients == 0, "room")
     again, grant = ask(server.address)
     again.close()
     assert not grant.refused
@@ -141,7 +152,7 @@ def test_a_successor_gets_in_once_its_predecessor_is_gone(server: HostServer, ga
     gateways.slow = True
     first, _ = ask(server.address)
     first.close()
-    wait_for(lambda: server.clients == 0, "that it is ending")
+    until(lambda: server.clients == 0, "that it is ending")
     gateways.slow = False
     with ask(server.address, "another-app")[0], asked(server.address) as successor:
         successor.settimeout(0.3)
@@ -171,7 +182,7 @@ def test_a_gateway_that_cannot_be_opened_leaves_no_client_behind(server: HostSer
     lease, grant = ask(server.address)
     lease.close()
     assert "no gateway" in grant.refused
-    wait_for(lambda: server.clients == 0, "that it is gone")
+    until(lambda: server.clients == 0, "that it is gone")
     gateways.broken = False
     assert not ask(server.address)[1].refused
 
@@ -182,10 +193,10 @@ def test_the_workers_of_a_client_end_with_it_and_those_of_others_do_not(server: 
     workers = [subprocess.Popen(sleep, env={CLIENT: client}) for client in (grant.client, another.client)]
     try:
         mine.close()
-        wait_for(lambda: workers[0].poll() is not None, "the end of its worker")
+        until(lambda: workers[0].poll() is not None, "the end of its worker")
         assert workers[1].poll() is None
         other.close()
-        wait_for(lambda: workers[1].poll() is not None, "the end of the other")
+        until(lambda: workers[1].poll() is not None, "the end of the other")
     finally:
         for worker in workers:
             worker.kill()

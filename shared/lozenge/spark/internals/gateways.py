@@ -11,29 +11,34 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from lozenge.spark.internals import driver_jvm
 from lozenge.spark.internals.driver_jvm import java
 from lozenge.spark.internals.scala import declared_field
 
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
+_POOL = "spark.scheduler.pool"
 
 
 class Gateway:
-    """A gateway into this JVM for one other process, with a new session.
+    """A gateway into this JVM for one other process, with a new session. `app` names its pool of task slots.
 
     Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
-    views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone.
+    views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone. Also
+    that a Java thread inherits the local properties of the thread that starts it, so that all threads which serve this
+    client, and its queries, have the pool.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, app: str) -> None:
         self._host = spark
         self._session: Any = cast(Any, spark.newSession())._jsparkSession
         self.token = secrets.token_hex(32)
         jvm = java(spark)
         loopback = jvm.java.net.InetAddress.getLoopbackAddress()
         builder = jvm.py4j.ClientServer.ClientServerBuilder().authToken(self.token).javaPort(0).javaAddress(loopback)
-        self._server: Any = builder.entryPoint(self._session).build()
-        self._server.startServer()
+        with _local_property(spark, _POOL, app):
+            self._server: Any = builder.entryPoint(self._session).build()
+            self._server.startServer()
         self.port: int = self._server.getJavaServer().getListeningPort()
 
     def close(self) -> None:
@@ -67,6 +72,17 @@ def connected(port: int, token: str, client: str) -> SparkSession:
     context.stop = lambda: None
     context.environment = _WorkerEnvironment(context.environment, client)
     return SparkSession(context, jsparkSession=jsession)
+
+
+@contextmanager
+def _local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Within the block, the present thread has it, and each thread that it starts has it for ever."""
+    context = driver_jvm.spark_context(spark)
+    context.setLocalProperty(name, value)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(name, None)
 
 
 class _WorkerEnvironment(dict[str, str]):

@@ -1,0 +1,153 @@
+"""The Spark hosts below a folder: it starts, leaves and ends them as `placement` decides."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from lozenge.errors import SparkGone
+from lozenge.host.process import HostSize
+from lozenge.process.logging import logger
+from lozenge_deploy.hosts.host_process import HostProcess, host_processes
+from lozenge_deploy.hosts.placement import LIMITS, HostView, Limits, Need, is_awaited, place, surplus, wants_spare
+from lozenge_deploy.hosts.running_host import RunningHost
+from lozenge_deploy.hosts.suspicions import Suspicions
+from lozenge_deploy.supervision.job_process import StartRecord
+
+SIZE = HostSize(cores=max(8, 2 * (os.cpu_count() or 1)), memory_mb=2048, new_mb=128)
+"""More task slots than cores: a task that waits, or hangs, keeps a slot and no core."""
+TICK_SECONDS = 1.0
+RETRY_SECONDS = 10.0
+"""A host that did not start is followed by another one after so long."""
+
+
+class HostPool:
+    """Used by one thread, and never blocks it. Hosts outlive the pool; the next one for the folder adopts them.
+
+    `environment` is what a host is started with, `size` its JVM. `clock` gives Unix seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        size: HostSize = SIZE,
+        limits: Limits = LIMITS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder, self._environment, self._size = folder, environment, size
+        self._limits, self._clock = limits, clock
+        self._hosts = {found.name: RunningHost(found, used_at=clock()) for found in host_processes(folder)}
+        self._suspicions = Suspicions(limits.suspect_seconds)
+        self._ticked_at = self._start_after = 0.0
+        self._problem = ""
+        self._number = max((int(name[1:]) for name in self._hosts if name[1:].isdigit()), default=0)
+
+    def has_place(self, need: Need, python: Path) -> bool:
+        """Whether `take` answers at once. If not, a host is started, by `python` and what is installed there."""
+        if self._place(need) is not None:
+            return True
+        if is_awaited(need, self._views()):
+            return False
+        if self._clock() < self._start_after:
+            return bool(self._problem)
+        self._start(need.fingerprint, python)
+        return False
+
+    def take(self, need: Need) -> Path:
+        """The folder of the host that the detector is to start on; raises SparkGone if none starts."""
+        name = self._place(need)
+        if name is None:
+            reason = self._problem or "none is ready"
+            raise SparkGone(f"looking for a Spark host for {need.detector}: {reason}", hint="it is tried again")
+        host = self._hosts[name]
+        host.placements += 1
+        host.detectors.setdefault(need.detector, need.places)
+        host.used_at = self._clock()
+        return host.process.folder
+
+    def has_ended(self, name: str) -> bool:
+        """Whether the host of this name has ended, or was never known."""
+        host = self._hosts.get(name)
+        return host is None or not host.process.alive()
+
+    def neighbours_at_end(self, name: str) -> int:
+        """How many other detectors a host had when it ended; 0 if that is not known."""
+        if (known := self._suspicions.neighbours_at_end(name)) is not None:
+            return known
+        host = self._hosts.get(name)  # its end is noticed in the next tick
+        return max(0, len(host.detectors) - 1) if host is not None else 0
+
+    def leaving(self) -> dict[str, str]:
+        """The hosts that detectors are to move from, each with the reason."""
+        return {name: host.leaving for name, host in self._hosts.items() if host.leaving}
+
+    def tick(self, jobs: Sequence[StartRecord]) -> None:
+        """Notices hosts that have ended, and starts and ends what is needed and not; `jobs` are all that run."""
+        if (now := self._clock()) - self._ticked_at < TICK_SECONDS:
+            return
+        self._ticked_at = now
+        for name, host in list(self._hosts.items()):
+            if not host.process.alive():
+                self._reap(name, host)
+        for name, host in self._hosts.items():
+            host.detectors = {job.detector: job.places for job in jobs if job.host == name}
+            host.used_at = now if host.detectors else host.used_at
+            host.tend(now, self._limits)
+        if any(host.process.ready() for host in self._hosts.values()):
+            self._problem = ""
+        for name in surplus(self._views(), self._limits):
+            self._hosts[name].end(now)
+        self._keep_spare()
+
+    def close(self) -> None:
+        """Ends the hosts without a detector; the others keep running."""
+        for host in self._hosts.values():
+            if not host.detectors:
+                host.process.terminate()
+
+    def _place(self, need: Need) -> str | None:
+        return place(need, self._views(), self._suspicions.allowed(self._clock()), self._limits)
+
+    def _views(self) -> list[HostView]:
+        return [host.view(self._clock()) for host in self._hosts.values() if host.process.alive()]
+
+    def _keep_spare(self) -> None:
+        free_mb = psutil.virtual_memory().available // 2**20 - self._size.memory_mb // 2
+        wanted = wants_spare(self._views(), free_mb, self._limits)
+        known = (host.python for host in self._hosts.values() if host.process.record.fingerprint == wanted)
+        python = next((python for python in known if python is not None), None)
+        if wanted is not None and python is not None and self._clock() >= self._start_after:
+            self._start(wanted, python)
+
+    def _start(self, fingerprint: str, python: Path) -> None:
+        self._number += 1
+        folder = self._folder / f"h{self._number}"
+        try:
+            process = HostProcess.start(folder, python, self._environment, self._size, fingerprint, now=self._clock())
+        except OSError as error:
+            self._start_failed(f"starting a Spark host in {folder}: {error}")
+            return
+        self._hosts[folder.name] = RunningHost(process, python, used_at=self._clock())
+        logger().info(f"starting Spark host {folder.name}", pid=process.record.pid, fingerprint=fingerprint)
+
+    def _start_failed(self, problem: str) -> None:
+        logger().error(problem)
+        self._problem, self._start_after = problem, self._clock() + RETRY_SECONDS
+
+    def _reap(self, name: str, host: RunningHost) -> None:
+        """Kills what is left of a host that has ended, and remembers who was on it."""
+        host.process.kill()
+        if not host.process.ready():
+            error = host.process.last_error()
+            self._start_failed(f"Spark host {name} has ended before it was ready: {error}")
+        elif host.ending_since is None:
+            detectors = sorted(host.detectors)
+            logger().error(f"Spark host {name} has ended: {host.process.last_error()}", detectors=detectors)
+            self._suspicions.host_ended(name, detectors, self._clock())
+        del self._hosts[name]
+        shutil.rmtree(host.process.folder, ignore_errors=True)

@@ -1,0 +1,136 @@
+"""A Spark host as a process of this machine, with everything about it in one folder.
+
+As a job, it does not depend on the process that started it: the next agent finds it in its folder.
+"""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from lozenge.host.address import LOG, HostAddress, published
+from lozenge.host.process import HostSize, start_host
+from lozenge.process.atomic_write import replace
+from lozenge.process.usage import counted
+from lozenge_deploy.supervision.child import kill_group, last_error
+
+HOSTS = ".hosts"
+"""The folder of all hosts, next to those of the detectors, none of which has such a name."""
+RECORD = "process.json"
+NICE = 10
+"""A starting JVM must not slow down the running ones."""
+KILL_SECONDS = 1.0
+IDLE_SECONDS = 900.0
+"""A host that no agent ends, because none runs, ends by itself after so long without a client."""
+
+
+class HostRecord(msgspec.Struct, frozen=True):
+    """What was started. `created`, its start time, distinguishes it from a later process with its pid."""
+
+    fingerprint: str
+    pid: int
+    created: float
+    started_at: float
+
+
+class HostProcess:
+    """The host in `folder`. It decides nothing; it starts, ends and observes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
+        self.folder = folder
+        self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=HostRecord)
+        self._process: psutil.Process | None = None
+        with contextlib.suppress(psutil.Error):
+            found = psutil.Process(self.record.pid)
+            self._process = found if found.create_time() == self.record.created else None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._address: HostAddress | None = None
+        self._jvm: psutil.Process | None = None
+
+    @classmethod
+    def start(
+        cls, folder: Path, python: Path, environment: Mapping[str, str], size: HostSize, fingerprint: str, now: float
+    ) -> "HostProcess":
+        """Starts a host in `folder`, which must not exist, at `now` in Unix seconds; raises OSError."""
+        folder.mkdir(parents=True, mode=0o700)
+        child = start_host(folder, str(python), environment, size, IDLE_SECONDS, NICE)
+        record = HostRecord(fingerprint, child.pid, psutil.Process(child.pid).create_time(), now)
+        replace(folder / RECORD, msgspec.json.encode(record).decode())
+        started = cls(folder)
+        started._child = child
+        return started
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def log(self) -> Path:
+        return self.folder / LOG
+
+    def alive(self) -> bool:
+        """Whether it and, once it listens, its JVM run."""
+        if self._child is not None:
+            self._child.poll()  # reaps it
+        return _runs(self._process) and (self._jvm is None or _runs(self._jvm))
+
+    def ready(self) -> bool:
+        """Whether it listens."""
+        if self._address is None:
+            found = published(self.folder)
+            if found is not None and found.pid == self.record.pid:
+                self._address = found
+                with contextlib.suppress(psutil.Error):
+                    self._jvm = psutil.Process(found.jvm_pid)
+                self._raise_priority()
+        return self._address is not None
+
+    def memory_bytes(self) -> int:
+        """Resident memory of all its processes, Python workers among them."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            for process in counted(self._process.children(recursive=True)) if self._process else ():
+                with contextlib.suppress(psutil.Error):
+                    total += process.memory_info().rss
+        return total
+
+    def terminate(self) -> None:
+        """Asks it to end."""
+        if self._process is not None:
+            with contextlib.suppress(psutil.Error):
+                self._process.terminate()
+
+    def kill(self) -> None:
+        """Kills all of its processes."""
+        kill_group(self.record.pid)
+        if self._child is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(KILL_SECONDS)
+
+    def last_error(self) -> str:
+        """Why it ended, as far as its log says."""
+        return last_error(self.log).message
+
+    def _raise_priority(self) -> None:
+        with contextlib.suppress(OSError):  # the system does not permit it
+            os.setpriority(os.PRIO_PGRP, self.record.pid, 0)
+
+
+def host_processes(folder: Path) -> list[HostProcess]:
+    """Every host below `folder` that was started, whether it runs or not."""
+    found = []
+    for host_folder in folder.iterdir() if folder.is_dir() else ():
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found.append(HostProcess(host_folder))
+    return found
+
+
+def _runs(process: psutil.Process | None) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

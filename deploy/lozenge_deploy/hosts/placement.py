@@ -1,0 +1,151 @@
+"""Which host a detector is placed on, and what becomes of each host: pure functions over what was seen."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lozenge.detector.manifest import DEFAULT_MEMORY_MB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one host takes, and how long it serves.
+
+    - `places`: how many detectors with the default resources it takes; see `places_of`.
+    - `age_seconds`, `placements`: from then on its detectors move to a newer one. What a JVM cannot give back, it
+      keeps until it ends.
+    - `start_seconds`: until it listens, or is killed.
+    - `idle_seconds`: a host that is no spare ends after so long without a detector.
+    - `spare_from`, `spare_free_mb`: from so many detectors on, a spare host is kept where so much memory is free.
+    - `suspect_seconds`: for so long after the death of its host a detector is under suspicion.
+    """
+
+    places: int = 20
+    age_seconds: float = 7 * 86_400.0
+    placements: int = 1_000
+    start_seconds: float = 120.0
+    idle_seconds: float = 60.0
+    spare_from: int = 4
+    spare_free_mb: int = 4_096
+    suspect_seconds: float = 600.0
+
+
+LIMITS = Limits()
+
+
+class HostPhase(StrEnum):
+    """STARTING: it does not listen yet. LEAVING: no detector is placed on it any more, and its detectors move."""
+
+    STARTING = "starting"
+    READY = "ready"
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """A host as it was seen: `detectors` are those that run on it, with their places, `placements` all it ever had.
+
+    `idle_seconds`: for how long it has had no detector; 0 while it has one.
+    """
+
+    name: str
+    fingerprint: str
+    phase: HostPhase
+    detectors: Mapping[str, int] = field(default_factory=dict)
+    placements: int = 0
+    age_seconds: float = 0.0
+    idle_seconds: float = 0.0
+
+    @property
+    def places_taken(self) -> int:
+        return sum(self.detectors.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a detector needs of a host."""
+
+    detector: str
+    fingerprint: str
+    places: int = 1
+
+
+def places_of(memory_mb: int, cores: int) -> int:
+    """How many places a detector takes, by what its process may use: one with the defaults."""
+    return max(math.ceil(memory_mb / DEFAULT_MEMORY_MB), cores)
+
+
+def place(need: Need, hosts: Sequence[HostView], suspects: Mapping[str, int], limits: Limits = LIMITS) -> str | None:
+    """The host that the detector is to start on: the fullest with room, so that others can end; None if there is none.
+
+    `suspects` are the detectors that may have ended a host, each with the neighbours that it may have. A detector that
+    runs on a host already may start there once more, as its own successor.
+    """
+    fitting = [host for host in hosts if host.phase is HostPhase.READY and host.fingerprint == need.fingerprint]
+    here = [host for host in fitting if need.detector in host.detectors]
+    free = [host for host in fitting if _has_room(need, host, suspects, limits)]
+    for found in (here, free):
+        if found:
+            return max(found, key=lambda host: (host.places_taken, host.name)).name
+    return None
+
+
+def is_awaited(need: Need, hosts: Sequence[HostView]) -> bool:
+    """Whether a host starts that it may be placed on."""
+    return any(host.phase is HostPhase.STARTING and host.fingerprint == need.fingerprint for host in hosts)
+
+
+def wants_spare(hosts: Sequence[HostView], free_mb: int, limits: Limits = LIMITS) -> str | None:
+    """The fingerprint that a spare host is to be started with; None if none is wanted.
+
+    A spare has no detector. After the death of a host its detectors start there within a second each.
+    """
+    fingerprint = _spare_fingerprint(hosts, limits)
+    if fingerprint is None or free_mb < limits.spare_free_mb:
+        return None
+    is_there = any(host.fingerprint == fingerprint and _may_be_spare(host) for host in hosts)
+    return None if is_there else fingerprint
+
+
+def surplus(hosts: Sequence[HostView], limits: Limits = LIMITS) -> Collection[str]:
+    """The hosts that are to end: without a detector for a while, or at once if they are left, but for one spare."""
+    fingerprint = _spare_fingerprint(hosts, limits)
+    spares = [host for host in hosts if host.fingerprint == fingerprint and _may_be_spare(host)]
+    spare = min(spares, key=lambda host: host.age_seconds, default=None)
+    return {
+        host.name
+        for host in hosts
+        if not host.detectors
+        and host is not spare
+        and host.phase is not HostPhase.STARTING
+        and (host.phase is HostPhase.LEAVING or host.idle_seconds > limits.idle_seconds)
+    }
+
+
+def reason_to_leave(host: HostView, limits: Limits = LIMITS) -> str:
+    """Why the detectors of a host are to move to a newer one; "" if they are not."""
+    if host.age_seconds > limits.age_seconds:
+        return f"its Spark host is {host.age_seconds / 86_400:.0f} days old"
+    if host.placements >= limits.placements:
+        return f"its Spark host has had {host.placements} processes"
+    return ""
+
+
+def _spare_fingerprint(hosts: Sequence[HostView], limits: Limits) -> str | None:
+    """That of the newest host in use, once enough detectors run on hosts."""
+    used = [host for host in hosts if host.detectors and host.phase is not HostPhase.LEAVING]
+    if sum(len(host.detectors) for host in used) < limits.spare_from:
+        return None
+    return min(used, key=lambda host: host.age_seconds).fingerprint
+
+
+def _may_be_spare(host: HostView) -> bool:
+    return not host.detectors and host.phase is not HostPhase.LEAVING
+
+
+def _has_room(need: Need, host: HostView, suspects: Mapping[str, int], limits: Limits) -> bool:
+    if host.places_taken + need.places > limits.places:
+        return False
+    allowed = [suspects[detector] for detector in (*host.detectors, need.detector) if detector in suspects]
+    return not allowed or len(host.detectors) <= min(allowed)

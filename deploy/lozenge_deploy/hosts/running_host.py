@@ -1,0 +1,59 @@
+"""A host of a pool: its process, and what the pool remembers of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lozenge.process.logging import logger
+from lozenge_deploy.hosts.host_process import HostProcess
+from lozenge_deploy.hosts.placement import HostPhase, HostView, Limits, reason_to_leave
+
+END_SECONDS = 20.0
+"""A host that was asked to end is killed after so long."""
+
+
+@dataclass(slots=True)
+class RunningHost:
+    """`detectors` are those that run there, with their places. `leaving` is why they are to move; "" if they are not.
+
+    `python` has started it; None if another agent did. Times are Unix seconds.
+    """
+
+    process: HostProcess
+    python: Path | None = None
+    detectors: dict[str, int] = field(default_factory=dict)
+    placements: int = 0
+    leaving: str = ""
+    used_at: float = 0.0
+    ending_since: float | None = None
+
+    def view(self, now: float) -> HostView:
+        """The host as `placement` sees it."""
+        phase = HostPhase.READY if self.process.ready() else HostPhase.STARTING
+        return HostView(
+            name=self.process.name,
+            fingerprint=self.process.record.fingerprint,
+            phase=HostPhase.LEAVING if self.leaving else phase,
+            detectors=self.detectors,
+            placements=self.placements,
+            age_seconds=now - self.process.record.started_at,
+            idle_seconds=0.0 if self.detectors else now - self.used_at,
+        )
+
+    def tend(self, now: float, limits: Limits) -> None:
+        """Kills it if it does not begin or end in time, and leaves it if there is a reason."""
+        process = self.process
+        if not process.ready() and now - process.record.started_at > limits.start_seconds:
+            logger().error(f"Spark host {process.name} is not ready after {limits.start_seconds:g} s: killed")
+            process.kill()
+        if self.ending_since is not None and now - self.ending_since > END_SECONDS:
+            process.kill()
+        if not self.leaving and (reason := reason_to_leave(self.view(now), limits)):
+            self.leaving = reason
+            logger().info(f"leaving Spark host {process.name}: {reason}", detectors=sorted(self.detectors))
+
+    def end(self, now: float) -> None:
+        """Asks it to end, once."""
+        if self.ending_since is None:
+            self.ending_since = now
+            self.leaving = self.leaving or "nothing runs there"
+            self.process.terminate()

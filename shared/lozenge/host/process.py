@@ -1,0 +1,49 @@
+"""Starts `python -m lozenge.host` as a process. Its folder has its log, its address and its temporary files."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lozenge.host.address import FILE, LOG
+
+TEMPORARY = "tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class HostSize:
+    """The task slots of a host's JVM and its heap. `new_mb` of it are the new generation; None leaves it to Java."""
+
+    cores: int
+    memory_mb: int
+    new_mb: int | None = None
+
+
+def start_host(
+    folder: Path, python: str, environment: Mapping[str, str], size: HostSize, idle_seconds: float, nice: int = 0
+) -> "subprocess.Popen[bytes]":
+    """Starts a host that leads a session of its own; it listens once it has published its address in `folder`.
+
+    It ends after so many seconds without a client. Raises OSError.
+    """
+    temporary = folder / TEMPORARY
+    shutil.rmtree(temporary, ignore_errors=True)  # of a host that was killed
+    temporary.mkdir(parents=True)
+    (folder / FILE).unlink(missing_ok=True)
+    command = [python, "-m", "lozenge.host", str(folder), "--idle", f"{idle_seconds:g}"]
+    command += ["--cores", str(size.cores), "--memory-mb", str(size.memory_mb)]
+    if size.new_mb is not None:
+        command += ["--new-mb", str(size.new_mb)]
+    # a path of its starter is none of those who come later, each of whom sends its own to its workers
+    variables = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+    with (folder / LOG).open("a") as log:
+        return subprocess.Popen(
+            ["nice", "-n", str(nice), *command] if nice else command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=temporary,
+            env=variables | {"TMPDIR": str(temporary)},
+            start_new_session=True,
+        )

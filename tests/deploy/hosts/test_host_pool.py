@@ -1,0 +1,220 @@
+"""The hosts of a folder, as processes that start as real ones but have no Spark."""
+
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import SparkGone
+from lozenge_deploy.hosts.host_pool import RETRY_SECONDS, HostPool
+from lozenge_deploy.hosts.host_process import HostProcess, host_processes
+from lozenge_deploy.hosts.placement import Limits, Need
+from lozenge_deploy.supervision.job_process import StartRecord
+from tests.waiting import until
+
+FAKE = Path(__file__).with_name("fake_python.py")
+LIMITS = Limits(places=4, spare_from=100)
+
+
+class Hosts:
+    """A pool on a clock of its own, with the jobs that run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.now = folder, 1_000_000.0
+        folder.mkdir()
+        self.python = folder.parent / "python"
+        self.python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} "$@"\n')
+        self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
+        self.behave("ready")
+        self.jobs: list[StartRecord] = []
+        self.pools: list[HostPool] = []
+        self.pool = self.new_pool()
+
+    def new_pool(self, limits: Limits = LIMITS) -> HostPool:
+        environment = os.environ | {"PYTHONPATH": ""}
+        self.pool = HostPool(self.folder, environment, limits=limits, clock=lambda: self.now)
+        self.pools.append(self.pool)
+        return self.pool
+
+    def behave(self, how: str) -> None:
+        (self.folder / "behaviour").write_text(how)
+
+    def tick(self, seconds: float = 2.0) -> None:
+        self.now += seconds
+        self.pool.tick(self.jobs)
+
+    def run(self, detector: str, fingerprint: str = "f", places: int = 1) -> str:
+        """Starts a job of a detector; the name of its host."""
+        need = Need(detector, fingerprint, places)
+        until(lambda: self.pool.has_place(need, self.python))
+        host = self.pool.take(need).name
+        self.jobs.append(StartRecord(detector, "r1", [], 1, "keep", 1, 1, 1.0, self.now, host, places))
+        self.tick()
+        return host
+
+    def stop(self, detector: str) -> None:
+        self.jobs = [job for job in self.jobs if job.detector != detector]
+
+    def process(self, name: str) -> HostProcess:
+        return HostProcess(self.folder / name)
+
+    def kill(self, name: str) -> None:
+        process = self.process(name)
+        process.kill()
+        until(lambda: self.pool.has_ended(name))
+
+    def running(self) -> set[str]:
+        return {found.name for found in host_processes(self.folder) if found.alive()}
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Hosts]:
+    found = Hosts(tmp_path / "hosts")
+    yield found
+    for process in host_processes(found.folder):
+        process.kill()
+    until(lambda: not found.running())
+    for pool in found.pools:  # each reaps what it started
+        found.now += LIMITS.start_seconds
+        pool.tick([])
+
+
+def test_detectors_share_one_host_until_it_is_full(hosts: Hosts) -> None:
+    assert [hosts.run(name) for name in "abcde"] == ["h1", "h1", "h1", "h1", "h2"]
+
+
+def test_another_version_has_another_host(hosts: Hosts) -> None:
+    assert (hosts.run("a"), hosts.run("b", "g"), hosts.run("c", "g")) == ("h1", "h2", "h2")
+
+
+def test_one_host_is_started_for_many_that_wait(hosts: Hosts) -> None:
+    hosts.behave("slow")
+    for name in "abc":
+        assert not hosts.pool.has_place(Need(name, "f"), hosts.python)
+    assert hosts.running() == {"h1"}
+
+
+def test_a_host_ends_once_nothing_has_run_there_for_a_while(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.stop("a")
+    hosts.tick()
+    assert not hosts.pool.leaving()
+    hosts.tick(LIMITS.idle_seconds + 1)
+    until(lambda: not hosts.running())
+    hosts.tick()
+    assert host_processes(hosts.folder) == []
+
+
+def test_after_the_death_of_a_host_its_detectors_are_parted(hosts: Hosts) -> None:
+    assert {hosts.run(name) for name in "abcd"} == {"h1"}
+    hosts.kill("h1")
+    assert hosts.pool.neighbours_at_end("h1") == 3
+    hosts.jobs = []
+    hosts.tick()
+    assert hosts.pool.neighbours_at_end("h1") == 3
+    assert [hosts.run(name) for name in "abcd"] == ["h2", "h2", "h3", "h3"]
+    hosts.kill("h2")
+    hosts.stop("a")
+    hosts.stop("b")
+    hosts.tick()
+    assert [hosts.run(name) for name in "ab"] == ["h4", "h5"]
+    hosts.kill("h4")
+    hosts.tick()
+    assert hosts.pool.neighbours_at_end("h4") == 0
+
+
+def test_the_suspicion_ends(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.run("b")
+    hosts.kill("h1")
+    hosts.jobs = []
+    hosts.tick()
+    hosts.tick(LIMITS.suspect_seconds + 1)
+    assert hosts.run("a") == hosts.run("b") == "h2"
+
+
+def test_another_pool_finds_the_hosts_and_continues_their_numbers(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.new_pool()
+    hosts.tick()
+    assert not hosts.pool.has_ended("h1")
+    assert hosts.run("b") == "h1"
+    assert hosts.run("c", "g") == "h2"
+
+
+def test_a_host_that_ended_without_a_pool_counts_as_ended(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.kill("h1")
+    pool = hosts.new_pool()
+    assert pool.has_ended("h1")
+    assert pool.has_ended("h77")
+
+
+def test_an_old_host_is_left_and_ends_with_its_last_detector(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.now += LIMITS.age_seconds
+    hosts.tick()
+    assert list(hosts.pool.leaving()) == ["h1"]
+    assert hosts.run("a") == "h2"
+    hosts.jobs = [job for job in hosts.jobs if job.host == "h2"]
+    hosts.tick()
+    until(lambda: hosts.running() == {"h2"})
+
+
+def test_a_host_that_does_not_start_is_named_and_tried_again_later(hosts: Hosts) -> None:
+    hosts.behave("dead")
+    need = Need("a", "f")
+    assert not hosts.pool.has_place(need, hosts.python)
+    until(lambda: hosts.pool.has_ended("h1"))
+    hosts.tick()
+    assert hosts.pool.has_place(need, hosts.python)  # so that the reason is reported
+    with pytest.raises(SparkGone, match="no memory for a heap"):
+        hosts.pool.take(need)
+    assert hosts.running() == set()
+    hosts.behave("ready")
+    hosts.tick(RETRY_SECONDS)
+    assert hosts.run("a") == "h2"
+
+
+def test_a_python_that_does_not_exist_is_named(hosts: Hosts) -> None:
+    missing = hosts.folder / "no-python"
+    need = Need("a", "f")
+    assert not hosts.pool.has_place(need, missing)
+    assert hosts.pool.has_place(need, missing) or hosts.process("h1")
+    until(lambda: not hosts.running())
+    hosts.tick()
+    assert hosts.pool.has_place(need, missing)
+    with pytest.raises(SparkGone, match="h1"):
+        hosts.pool.take(need)
+
+
+def test_a_host_that_never_listens_is_killed(hosts: Hosts) -> None:
+    hosts.behave("slow")
+    assert not hosts.pool.has_place(Need("a", "f"), hosts.python)
+    until(lambda: hosts.running() == {"h1"})
+    hosts.tick(LIMITS.start_seconds + 10**9)
+    until(lambda: hosts.pool.has_ended("h1"))
+
+
+def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:
+    hosts.new_pool(Limits(places=4, spare_from=2, spare_free_mb=0))
+    hosts.run("a")
+    assert hosts.running() == {"h1"}
+    hosts.run("b")
+    until(lambda: hosts.running() == {"h1", "h2"})
+    hosts.kill("h1")
+    hosts.jobs = []
+    assert hosts.run("a") == "h2"
+
+
+def test_the_hosts_that_nothing_runs_on_end_with_the_pool(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.run("b", "g")
+    hosts.stop("b")
+    hosts.tick()
+    hosts.pool.close()
+    until(lambda: hosts.running() == {"h1"})
