@@ -24,6 +24,10 @@ thread = threading.Thread(target=lambda: pools.append(spark.sparkContext.getLoca
 thread.start()
 thread.join()
 print(spark.sparkContext.getLocalProperty("spark.scheduler.pool"), *pools)
+named = "reflect('org.apache.logging.log4j.ThreadContext', 'get', 'mdc.app')"
+[(app, task)] = spark.range(1).selectExpr(named, "reflect('java.lang.Thread', 'currentThread')").collect()
+print(app, task.partition("[")[2].split("(TID")[0])
+print(spark._jvm.java.lang.Thread.currentThread().getName())
 """
 
 
@@ -41,8 +45,18 @@ def entered(gateway: Gateway, token: str | None = None) -> subprocess.CompletedP
 
 def test_another_process_works_in_this_jvm_and_cannot_stop_it(spark: SparkSession, gateway: Gateway) -> None:
     run = entered(gateway)
-    assert run.stdout.splitlines() == [f"{spark.sparkContext.applicationId} 7 UTC", "3", "app app"], run.stderr
+    counts, again, pools, task, thread = run.stdout.splitlines() or [run.stderr] * 5
+    assert (counts, again, pools) == (f"{spark.sparkContext.applicationId} 7 UTC", "3", "app app")
+    assert task.startswith("app Executor task launch worker for task ")
+    assert thread.startswith("Thread-")
     assert spark.range(1).count() == 1
+
+
+def test_a_task_after_those_of_a_client_logs_as_nobody(spark: SparkSession, gateway: Gateway) -> None:
+    assert entered(gateway).returncode == 0
+    of_the_last = "reflect('org.apache.logging.log4j.ThreadContext', 'get', 'mdc.app')"
+    found = spark.range(0, 64, 1, 64).selectExpr(of_the_last).collect()
+    assert {app for (app,) in found} == {"null"}
 
 
 def test_nobody_enters_with_another_token_or_after_the_end(spark: SparkSession) -> None:

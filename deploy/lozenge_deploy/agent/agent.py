@@ -24,7 +24,7 @@ from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.hosts.host_pool import HostPool
-from lozenge_deploy.hosts.host_process import HOSTS
+from lozenge_deploy.hosts.host_process import HOSTS, host_logs
 from lozenge_deploy.hosts.moves import moved, next_to_move
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases
@@ -108,6 +108,7 @@ class Agent:
             running = [job for replicas in replica_sets for job in replicas.running()]
             if self._leadership.leading:
                 self._hosts.tick([job.record for job in running])
+            self._logs.ship_hosts(host_logs(self._folder / HOSTS) if self._leadership.leading else {})
             self._logs.ship(running)
             self._logs.clean_up([folder for replicas in replica_sets for folder in replicas.folders])
         self._shut_down()

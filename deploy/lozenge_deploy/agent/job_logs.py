@@ -1,10 +1,11 @@
-"""The logs of jobs: each is shipped to its end before the folder of its job is removed."""
+"""The logs of jobs and of Spark hosts: each is shipped to its end before the folder that it is in is removed."""
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from lozenge.host import log_lines
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.supervision.job_process import LOG, RECORD, JobProcess, job_processes
@@ -12,12 +13,13 @@ from lozenge_deploy.supervision.log_shipper import Shipper
 
 
 class JobLogs:
-    """Ships the log of every job that runs here, and of an ended job until its end; removes folders of ended jobs."""
+    """Ships the logs of jobs and hosts that run here, of ended ones to their end; removes folders of ended ones."""
 
     def __init__(self, kafka: KafkaSettings, cleanup_seconds: float) -> None:
         self._shipper = Shipper(kafka)
         self._cleanup_seconds, self._cleaned_up_at = cleanup_seconds, 0.0
         self._followed: dict[Path, JobProcess] = {}
+        self._hosts: set[Path] = set()
 
     def find(self, folders: Iterable[Path]) -> None:
         """Follows the jobs below the folders of a detector, also those that ended without an agent."""
@@ -35,6 +37,21 @@ class JobLogs:
             self._shipper.unfollow(file)
         self._followed = present
         self._shipper.ship()
+
+    def ship_hosts(self, logs: Mapping[Path, bool]) -> None:
+        """Ships the log of each host with the next parts of others, each line as the app that it is of.
+
+        `logs` says of each whether its host has ended. Then its folder is removed once all of it is shipped.
+        """
+        for log in logs.keys() - self._hosts:
+            self._shipper.follow(log, log_lines.APP, log.parent.name, "", log_lines.app_of)
+        ended = {log for log, has_ended in logs.items() if has_ended}
+        for log in ended | (self._hosts - logs.keys()):
+            self._shipper.unfollow(log)
+        shipped = (ended & self._hosts) - set(self._shipper.following())
+        for log in shipped:
+            shutil.rmtree(log.parent, ignore_errors=True)
+        self._hosts = set(logs) - shipped
 
     def clean_up(self, folders: Iterable[Path]) -> None:
         """Removes what is `removable` below the folders of detectors and shipped; once in `cleanup_seconds`."""

@@ -1,7 +1,6 @@
 """The Spark hosts below a folder: it starts, leaves and ends them as `placement` decides."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ import psutil
 from lozenge.errors import SparkGone
 from lozenge.host.process import HostSize
 from lozenge.process.logging import logger
-from lozenge_deploy.hosts.host_process import HostProcess, host_processes
+from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
 from lozenge_deploy.hosts.placement import LIMITS, HostView, Limits, Need, is_awaited, place, surplus, wants_spare
 from lozenge_deploy.hosts.running_host import RunningHost
 from lozenge_deploy.hosts.suspicions import Suspicions
@@ -45,7 +44,7 @@ class HostPool:
         self._suspicions = Suspicions(limits.suspect_seconds)
         self._ticked_at = self._start_after = 0.0
         self._problem = ""
-        self._number = max((int(name[1:]) for name in self._hosts if name[1:].isdigit()), default=0)
+        self._number = max((int(log.parent.name[1:]) for log in host_logs(folder)), default=0)
 
     def has_place(self, need: Need, python: Path) -> bool:
         """Whether `take` answers at once. If not, a host is started, by `python` and what is installed there."""
@@ -150,4 +149,4 @@ class HostPool:
             logger().error(f"Spark host {name} has ended: {host.process.last_error()}", detectors=detectors)
             self._suspicions.host_ended(name, detectors, self._clock())
         del self._hosts[name]
-        shutil.rmtree(host.process.folder, ignore_errors=True)
+        host.process.discard()

@@ -5,6 +5,7 @@ As a job, it does not depend on the process that started it: the next agent find
 
 import contextlib
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from lozenge.host.address import LOG, HostAddress, published
-from lozenge.host.process import HostSize, start_host
+from lozenge.host.address import FILE, LOG, HostAddress, published
+from lozenge.host.process import TEMPORARY, HostSize, start_host
 from lozenge.process.atomic_write import replace
 from lozenge.process.usage import counted
 from lozenge_deploy.supervision.child import kill_group, last_error
@@ -50,7 +51,7 @@ class HostProcess:
             self._process = found if found.create_time() == self.record.created else None
         self._child: subprocess.Popen[bytes] | None = None
         self._address: HostAddress | None = None
-        self._jvm: psutil.Process | None = None
+        self._java: psutil.Process | None = None
 
     @classmethod
     def start(
@@ -77,7 +78,7 @@ class HostProcess:
         """Whether it and, once it listens, its JVM run."""
         if self._child is not None:
             self._child.poll()  # reaps it
-        return _runs(self._process) and (self._jvm is None or _runs(self._jvm))
+        return _runs(self._process) and (self._java is None or _runs(self._java))
 
     def ready(self) -> bool:
         """Whether it listens."""
@@ -86,7 +87,7 @@ class HostProcess:
             if found is not None and found.pid == self.record.pid:
                 self._address = found
                 with contextlib.suppress(psutil.Error):
-                    self._jvm = psutil.Process(found.jvm_pid)
+                    self._java = psutil.Process(found.jvm_pid)
                 self._raise_priority()
         return self._address is not None
 
@@ -112,6 +113,12 @@ class HostProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(KILL_SECONDS)
 
+    def discard(self) -> None:
+        """Removes all of a host that has ended but its log, which is no host's from then on (see `host_logs`)."""
+        shutil.rmtree(self.folder / TEMPORARY, ignore_errors=True)
+        for name in (FILE, RECORD):
+            (self.folder / name).unlink(missing_ok=True)
+
     def last_error(self) -> str:
         """Why it ended, as far as its log says."""
         return last_error(self.log).message
@@ -128,6 +135,12 @@ def host_processes(folder: Path) -> list[HostProcess]:
         with contextlib.suppress(OSError, msgspec.DecodeError):
             found.append(HostProcess(host_folder))
     return found
+
+
+def host_logs(folder: Path) -> dict[Path, bool]:
+    """The log of each host below `folder`, and whether that has ended; then its folder has nothing else."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    return {host / LOG: not (host / RECORD).exists() for host in found if host.is_dir() and host.name[1:].isdigit()}
 
 
 def _runs(process: psutil.Process | None) -> bool:

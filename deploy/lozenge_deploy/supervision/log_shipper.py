@@ -8,7 +8,7 @@ it is read completely: a line that its writer adds at that instant, or that a cr
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +46,19 @@ class Shipper:
             )
         )
 
-    def follow(self, file: Path, app: str, instance: str, release: str) -> None:
-        """Ships `file` from its recorded position on; it need not exist yet."""
-        self._files[file] = _File(file, {"app": app, "instance": instance, "release": release})
+    def follow(
+        self,
+        file: Path,
+        app: str,
+        instance: str,
+        release: str,
+        app_of: Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> None:
+        """Ships `file` from its recorded position on; it need not exist yet.
+
+        `app_of` gives the app of each line of a file that several apps write to.
+        """
+        self._files[file] = _File(file, {"app": app, "instance": instance, "release": release}, app_of)
 
     def unfollow(self, file: Path) -> None:
         """Forgets `file`, whose writer has ended, once the rest of it is shipped."""
@@ -100,8 +110,9 @@ class Shipper:
             file.flight = flight
 
     def _send(self, file: "_File", flight: "_Flight", line: Mapping[str, Any]) -> bool:
-        key = file.who["app"].encode()
-        value = json.dumps({**line, **file.who}).encode()
+        who = file.who_wrote(line)
+        key = who["app"].encode()
+        value = json.dumps({**line, **who}).encode()
         partition = partition_of(key, LOG_PARTITIONS)
         try:
             self._producer.produce(self._topic, value, key, partition, on_delivery=flight.landed)
@@ -132,8 +143,8 @@ class _Flight:
 class _File:
     """A followed file: everything before `position` is shipped, `dropped` bytes are still to be reported."""
 
-    def __init__(self, path: Path, who: Mapping[str, str]) -> None:
-        self.path, self.who = path, who
+    def __init__(self, path: Path, who: Mapping[str, str], app_of: Callable[[Mapping[str, Any]], str] | None) -> None:
+        self.path, self._who, self._app_of = path, who, app_of
         self.flight: _Flight | None = None
         self.ended = self.gone = False
         self.size = self.position = self.dropped = 0
@@ -149,6 +160,9 @@ class _File:
     def done(self) -> bool:
         waits = not self.gone and (self.unread or self.dropped)
         return self.ended and self.flight is None and not waits
+
+    def who_wrote(self, line: Mapping[str, Any]) -> Mapping[str, str]:
+        return self._who if self._app_of is None else {**self._who, "app": self._app_of(line)}
 
     def measure(self) -> None:
         """Reads its size; raises OSError if it does not exist."""

@@ -14,6 +14,7 @@ import psutil
 from lozenge.errors import LozengeError
 from lozenge.host.address import FILE, publish, published
 from lozenge.host.fingerprint import fingerprint
+from lozenge.host.log_lines import APP
 from lozenge.host.server import HostServer
 from lozenge.host.static_conf import STATIC_CONF
 from lozenge.host.warm import TOOL_SIZE
@@ -38,7 +39,7 @@ def main() -> int:
     parser.add_argument("--memory-mb", type=int, default=TOOL_SIZE.memory_mb, help="the heap")
     parser.add_argument("--new-mb", type=int, help="the new generation of it; left to Java unless given")
     given = parser.parse_args()
-    logging.configure("spark-host")
+    logging.configure(APP)
     stop = StopSignal()
     try:
         spark = spark_session(

@@ -11,7 +11,7 @@ import pytest
 
 from lozenge.errors import SparkGone
 from lozenge_deploy.hosts.host_pool import RETRY_SECONDS, HostPool
-from lozenge_deploy.hosts.host_process import HostProcess, host_processes
+from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
 from lozenge_deploy.hosts.placement import Limits, Need
 from lozenge_deploy.supervision.job_process import StartRecord
 from tests.waiting import until
@@ -154,6 +154,19 @@ def test_a_host_that_ended_without_a_pool_counts_as_ended(hosts: Hosts) -> None:
     assert pool.has_ended("h77")
 
 
+def test_the_log_of_a_host_that_ended_stays_and_its_number_is_used_once(hosts: Hosts) -> None:
+    hosts.run("a")
+    log = hosts.process("h1").log
+    assert host_logs(hosts.folder) == {log: False}
+    hosts.kill("h1")
+    hosts.jobs = []
+    hosts.tick()
+    assert host_logs(hosts.folder) == {log: True}
+    assert [file.name for file in log.parent.iterdir()] == ["host.log"]
+    hosts.new_pool()
+    assert hosts.run("a") == "h2"
+
+
 def test_an_old_host_is_left_and_ends_with_its_last_detector(hosts: Hosts) -> None:
     hosts.run("a")
     hosts.now += LIMITS.age_seconds
@@ -188,7 +201,7 @@ def test_a_python_that_does_not_exist_is_named(hosts: Hosts) -> None:
     until(lambda: not hosts.running())
     hosts.tick()
     assert hosts.pool.has_place(need, missing)
-    with pytest.raises(SparkGone, match="h1"):
+    with pytest.raises(SparkGone, match="no-python"):
         hosts.pool.take(need)
 
 

@@ -74,6 +74,9 @@ def test_detectors_share_a_jvm_and_no_event_is_lost_or_doubled_whatever_ends_or_
         world.assert_each_once(detector, ids)
         assert "its Spark host" in world.lozenge("history", detector, "-o", "json")
 
+    wait_for(lambda: not host.folder.exists(), "the end of its log")
+    assert f"{one}-1 has a gateway" in world.lozenge("logs", "spark-host", "-n", "1000")
+
     with traffic(world, ids):
         assert f"{two} r1 is live" in world.lozenge("set", two, "--isolation", "own")
         assert host_of(world, two) == ""

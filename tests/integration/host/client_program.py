@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.host.client import SharedJvm
+from lozenge.spark.internals.driver_jvm import java
 from lozenge.spark.session_provider import SessionRequest
 
 
@@ -78,6 +80,21 @@ def sleep(spark: SparkSession, _: str) -> Iterator[object]:
     """A job that takes minutes, until it is interrupted."""
     yield "begins"
     spark.range(2).select(F.expr("reflect('java.lang.Thread', 'sleep', 600000L)")).collect()
+
+
+def logs(spark: SparkSession, word: str) -> Iterator[object]:
+    """Lines of the JVM with this word: by a call, in a query, and of a failed task, whose result Spark logs too."""
+    logger = java(spark).org.apache.logging.log4j.LogManager.getLogger("client")
+    logger.error(f"{word} by call")
+    batches = spark.readStream.format("rate").load().writeStream.trigger(processingTime="100 milliseconds")
+    query = batches.foreachBatch(lambda *_: logger.error(f"{word} in query")).start()
+    while query.lastProgress is None:
+        time.sleep(0.1)
+    query.stop()
+    try:
+        spark.range(1).select(F.expr(f"raise_error('{word} in task')")).collect()
+    except PySparkException:
+        yield "failed"
 
 
 def main(folder: str, name: str, work: str, argument: str = "") -> None:

@@ -16,6 +16,7 @@ import pytest
 from lozenge.errors import SparkGone
 from lozenge.host.address import LOG, published
 from lozenge.host.client import SharedJvm
+from lozenge.host.log_lines import APP, app_of
 from lozenge.host.warm import tool_session, warm_host
 from lozenge.spark.session_provider import SessionRequest
 from tests.integration.harness import wait_for
@@ -129,6 +130,19 @@ def test_functions_run_in_workers_of_their_client_which_end_with_it(host: Path, 
         calls.end()
         wait_for(lambda: not psutil.pid_exists(worker), "the end of the worker")
         assert other.says()
+
+
+def test_lines_of_the_jvm_name_their_client_and_never_another_one(host: Path) -> None:
+    names = ("logs-one", "logs-two")
+    with client(host, names[0], "logs", names[0]) as one, client(host, names[1], "logs", names[1]) as two:
+        assert one.says() == two.says() == "failed"
+    lines = [json.loads(line) for line in (host / LOG).read_text().splitlines() if line.startswith("{")]
+    for name in names:
+        found = [(app_of(line), line["event"]) for line in lines if name in json.dumps(line) and "thread" in line]
+        apps = {app for app, _ in found}
+        assert apps == {name, APP}, found  # the scheduler's lines are the host's
+        for word in ("by call", "in query", "Exception in task"):
+            assert any(app == name and word in event for app, event in found), found
 
 
 def test_two_that_need_a_host_at_once_start_one_which_keeps_nothing_of_its_clients(

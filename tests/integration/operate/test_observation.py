@@ -140,6 +140,19 @@ def test_lines_arrive_in_order_with_their_process(kafka: KafkaSettings, app: str
     assert {(line["app"], line["instance"]) for line in lines} == {(app, "g1")}
 
 
+def test_lines_of_a_file_of_several_apps_are_each_of_its_own(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "host.log"
+    other = f"{app}_other"
+    log.write_text("".join(json.dumps({"event": name, "app": name}) + "\n" for name in (app, other, app)))
+    shipper = Shipper(kafka)
+    shipper.follow(log, "nobody", "h1", "", lambda line: str(line["app"]))
+    ship_until(shipper, lambda: len(shipped(kafka, app)) == 2)
+    ship_all(shipper)
+    for name, count in ((app, 2), (other, 1)):
+        expected = {"event": name, "app": name, "instance": "h1", "release": ""}
+        assert shipped(kafka, name) == [expected] * count
+
+
 def test_a_new_shipper_continues_where_the_last_one_was(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     for part in range(3):

@@ -18,15 +18,20 @@ from lozenge.spark.internals.scala import declared_field
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
 _POOL = "spark.scheduler.pool"
+_LOGGED_APP = "mdc.app"
+"""Log4j's configuration finds whose a line is by this key. Properties that begin so are in the context of a task."""
 
 
 class Gateway:
-    """A gateway into this JVM for one other process, with a new session. `app` names its pool of task slots.
+    """A gateway into this JVM for one other process, with a new session.
+
+    `app` names its pool of task slots, and what its threads and tasks log. A pool of threads that the JVM has for all
+    clients may have inherited the name of one (see `lozenge.host.log_lines`).
 
     Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
     views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone. Also
     that a Java thread inherits the local properties of the thread that starts it, so that all threads which serve this
-    client, and its queries, have the pool.
+    client, and its queries, have the pool; and their context of log4j, where a JVM has that flag, as a host has.
     """
 
     def __init__(self, spark: SparkSession, app: str) -> None:
@@ -36,7 +41,7 @@ class Gateway:
         jvm = java(spark)
         loopback = jvm.java.net.InetAddress.getLoopbackAddress()
         builder = jvm.py4j.ClientServer.ClientServerBuilder().authToken(self.token).javaPort(0).javaAddress(loopback)
-        with _local_property(spark, _POOL, app):
+        with _local_properties(spark, {_POOL: app, _LOGGED_APP: app}), _log_context(spark, app):
             self._server: Any = builder.entryPoint(self._session).build()
             self._server.startServer()
         self.port: int = self._server.getJavaServer().getListeningPort()
@@ -75,14 +80,27 @@ def connected(port: int, token: str, client: str) -> SparkSession:
 
 
 @contextmanager
-def _local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Within the block, the present thread has it, and each thread that it starts has it for ever."""
+def _local_properties(spark: SparkSession, properties: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, the present thread has them, and each thread that it starts has them for ever."""
     context = driver_jvm.spark_context(spark)
-    context.setLocalProperty(name, value)
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
     try:
         yield
     finally:
-        context.setLocalProperty(name, None)
+        for name in properties:
+            context.setLocalProperty(name, None)
+
+
+@contextmanager
+def _log_context(spark: SparkSession, app: str) -> Iterator[None]:
+    """Within the block, the present thread logs as `app`, and each thread that it starts does so for ever."""
+    context = java(spark).org.apache.logging.log4j.ThreadContext
+    context.put(_LOGGED_APP, app)
+    try:
+        yield
+    finally:
+        context.remove(_LOGGED_APP)
 
 
 class _WorkerEnvironment(dict[str, str]):
