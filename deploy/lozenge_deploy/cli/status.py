@@ -30,7 +30,10 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh every second until Ctrl-C.")] = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show all apps with phase, throughput, lag and cost; of one app also its offsets and guarantee."""
+    """Show all apps with phase, throughput, lag and cost; of one app also its offsets and guarantee.
+
+    The cost of a detector with a shared JVM is that of its own work there; its memory has an equal share of the JVM's.
+    """
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.observe.metrics_reader import MetricsReader

@@ -33,7 +33,7 @@ class Reading:
       in that time, they count since the start of the processes alive.
     - `rate`: records read per second.
     - `dead_share`: dead letters per committed record. In Real-Time Mode commits are minutes apart.
-    - `cpu_seconds`, `memory_bytes`: of the whole process tree; `cores`: busy cores.
+    - `cpu_seconds`, `memory_bytes`: see `lozenge.metrics.process_cost`; `cores`: busy cores.
     - `instances`: processes alive. Without any, rates and memory are 0.
     - `lag`: in offsets; None until a process that is alive knows it.
     - `at`: Unix time of the newest snapshot.

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
 from lozenge.host.address import Grant, Request, connect, published, receive_line
+from lozenge.host.cost import SharedMeter
 from lozenge.host.fingerprint import fingerprint
 from lozenge.spark.internals import gateways
 from lozenge.spark.jvm_watch import end_named
@@ -64,6 +65,10 @@ class SharedJvm:
                 yield
         finally:
             self.close()
+
+    def meter(self, spark: SparkSession) -> SharedMeter:
+        """Measures this process, and its part of the host."""
+        return SharedMeter(spark)
 
     def close(self) -> None:
         """Gives the session back."""

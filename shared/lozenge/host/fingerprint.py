@@ -11,7 +11,7 @@ from importlib.metadata import version
 from lozenge.spark.conf import digest as conf_digest
 from lozenge.toolchain import jars
 
-_PROTOCOL = 2
+_PROTOCOL = 3
 
 
 def fingerprint() -> str:

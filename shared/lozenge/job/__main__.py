@@ -64,7 +64,7 @@ def main() -> int:
         with (
             stopped_by_signals(loop.stop, doing),
             sessions.held(spark, doing, loop.stopping),
-            Reporter(metrics, kafka),
+            Reporter(metrics, kafka, meter=sessions.meter(spark)),
         ):
             loop.run()
         return 0

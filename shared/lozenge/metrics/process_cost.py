@@ -9,8 +9,16 @@ class ProcessCost:
     """The cost of one process, in the metrics of its app. Thread-safe."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=registry)
-        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=registry)
+        self._cpu = Counter(
+            "lozenge_cpu_seconds",
+            "Processor seconds of the process tree; in a shared JVM also of its tasks, its planning and its workers",
+            registry=registry,
+        )
+        self._memory = Gauge(
+            "lozenge_memory_bytes",
+            "Resident memory of the process tree; in a shared JVM also of its workers, and an equal share of the JVM's",
+            registry=registry,
+        )
         self._counted = 0.0
 
     def set(self, cost: Cost) -> None:

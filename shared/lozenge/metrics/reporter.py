@@ -12,14 +12,19 @@ from confluent_kafka import KafkaException, Producer
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import AppMetrics
-from lozenge.process.usage import Meter
+from lozenge.process.usage import CostMeter, Meter
 
 
 class Reporter:
-    """Publishes a snapshot every `interval` seconds while it is entered, once at the end, and on request."""
+    """Publishes a snapshot every `interval` seconds while it is entered, once at the end, and on request.
 
-    def __init__(self, metrics: AppMetrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
-        self._metrics, self._interval, self._meter = metrics, interval, Meter()
+    `meter` measures the app's cost: by default that of this process tree.
+    """
+
+    def __init__(
+        self, metrics: AppMetrics, kafka: KafkaSettings, interval: float = 1.0, meter: CostMeter | None = None
+    ) -> None:
+        self._metrics, self._interval, self._meter = metrics, interval, meter or Meter()
         self._topic = kafka.topics.metrics
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
         self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))

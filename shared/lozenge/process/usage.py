@@ -1,9 +1,10 @@
 """What a process costs, with everything that it started: a job's JVM and Spark's Python workers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Protocol
 
 import psutil
 
@@ -17,6 +18,14 @@ class Cost:
 
     cpu_seconds: float
     memory_bytes: int
+
+
+class CostMeter(Protocol):
+    """Measures what a process costs; used by one thread at a time."""
+
+    def read(self) -> Cost:
+        """The cost until now."""
+        ...
 
 
 def counted(processes: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
@@ -36,10 +45,13 @@ def counted(processes: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
 
 
 class Meter:
-    """Measures the process trees of `roots`, else that of this process; used by one thread."""
+    """Measures the process trees of `roots`, else that of this process; used by one thread.
 
-    def __init__(self, *roots: psutil.Process) -> None:
-        self._roots = roots or (psutil.Process(),)
+    `also` finds further roots at each reading.
+    """
+
+    def __init__(self, *roots: psutil.Process, also: Callable[[], Iterable[psutil.Process]] = tuple) -> None:
+        self._roots, self._also = roots or (psutil.Process(),), also
         self._seconds: dict[tuple[int, float], float] = {}
 
     def read(self) -> Cost:
@@ -57,7 +69,7 @@ class Meter:
 
     def _tree(self) -> Iterable[psutil.Process]:
         found: dict[int, psutil.Process] = {}
-        for root in self._roots:
+        for root in (*self._roots, *self._also()):
             with suppress(psutil.NoSuchProcess):
                 found |= {process.pid: process for process in (root, *root.children(recursive=True))}
         return found.values()

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from lozenge.process.usage import CostMeter, Meter
 from lozenge.spark.jvm_watch import watched
 from lozenge.spark.session import spark_session
 
@@ -44,6 +45,10 @@ class SessionProvider(Protocol):
         """
         ...
 
+    def meter(self, spark: SparkSession) -> CostMeter:
+        """Measures what this process costs, with its part of the JVM."""
+        ...
+
 
 class OwnJvm:
     """Starts a JVM of the process's own, and ends it with the session."""
@@ -63,3 +68,7 @@ class OwnJvm:
     def held(self, spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> AbstractContextManager[None]:
         """The session is stopped after the block, and its JVM ends with the process."""
         return watched(spark, doing, stopping)
+
+    def meter(self, spark: SparkSession) -> CostMeter:
+        """The JVM is a child of this process."""
+        return Meter()

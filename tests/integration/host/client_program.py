@@ -11,11 +11,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.host.client import SharedJvm
+from lozenge.host.cost import SharedMeter
 from lozenge.spark.internals.driver_jvm import java
 from lozenge.spark.session_provider import SessionRequest
 
@@ -67,6 +69,23 @@ def function(spark: SparkSession, path: str) -> Iterator[object]:
     while True:
         yield json.loads(spark.range(1).select(seen("id")).collect()[0][0])
         time.sleep(0.1)
+
+
+def cost(spark: SparkSession, _: str) -> Iterator[object]:
+    """Processor seconds and memory that the meter finds, and the memory of this process: before and after some work."""
+    meter = SharedMeter(spark)
+
+    @F.udf("long")
+    def busy(number: int) -> int:
+        end = time.process_time() + 1
+        while time.process_time() < end:
+            number += 1
+        return number
+
+    for _round in range(2):
+        found = meter.read()
+        yield [found.cpu_seconds, found.memory_bytes, psutil.Process().memory_info().rss]
+        spark.range(1).select(busy("id")).collect()
 
 
 def stop(spark: SparkSession, _: str) -> Iterator[object]:

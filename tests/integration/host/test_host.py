@@ -145,6 +145,13 @@ def test_lines_of_the_jvm_name_their_client_and_never_another_one(host: Path) ->
             assert any(app == name and word in event for app, event in found), found
 
 
+def test_the_cost_of_a_client_is_its_process_its_workers_and_a_share_of_the_jvm(host: Path) -> None:
+    with client(host, "costs", "cost") as costs:
+        (before, _, _), (after, memory, own) = costs.says(), costs.says()
+        assert after >= before + 0.9
+        assert memory > own + jvm_of(host).memory_info().rss // 50
+
+
 def test_two_that_need_a_host_at_once_start_one_which_keeps_nothing_of_its_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

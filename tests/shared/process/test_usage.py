@@ -68,3 +68,22 @@ def test_another_process_can_be_the_root_and_may_end() -> None:
         child.communicate(b"\n")
     assert during.cpu_seconds >= 0.25
     assert meter.read().cpu_seconds == during.cpu_seconds
+
+
+def test_further_processes_are_found_at_each_reading_and_stay_counted() -> None:
+    found = list[psutil.Process]()
+    with subprocess.Popen(["sleep", "60"]) as root:
+        meter = Meter(psutil.Process(root.pid), also=lambda: found)
+        before = meter.read()
+        with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            found.append(psutil.Process(other.pid))
+            during = meter.read()
+            other.communicate(b"\n")
+        found.clear()
+        after = meter.read()
+        root.kill()
+    assert during.cpu_seconds >= before.cpu_seconds + 0.25
+    assert during.memory_bytes > after.memory_bytes > 0
+    assert after.cpu_seconds == during.cpu_seconds

@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
@@ -17,7 +18,12 @@ from lozenge.spark.internals.scala import declared_field
 
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
+TAG = "lozenge-gateway-"
+"""The tag of all Spark jobs of a client begins so."""
 _POOL = "spark.scheduler.pool"
+_TAGS = "spark.job.tags"
+_COUNT, _COUNTING = "lozenge.gateways", threading.Lock()
+"""How many gateways there are, as a property of the JVM for all clients."""
 _LOGGED_APP = "mdc.app"
 """Log4j's configuration finds whose a line is by this key. Properties that begin so are in the context of a task."""
 
@@ -31,7 +37,8 @@ class Gateway:
     Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
     views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone. Also
     that a Java thread inherits the local properties of the thread that starts it, so that all threads which serve this
-    client, and its queries, have the pool; and their context of log4j, where a JVM has that flag, as a host has.
+    client, and its queries, have the pool, and their jobs a tag of the client. And their context of log4j, where a JVM
+    has that flag, as a host has.
     """
 
     def __init__(self, spark: SparkSession, app: str) -> None:
@@ -41,13 +48,16 @@ class Gateway:
         jvm = java(spark)
         loopback = jvm.java.net.InetAddress.getLoopbackAddress()
         builder = jvm.py4j.ClientServer.ClientServerBuilder().authToken(self.token).javaPort(0).javaAddress(loopback)
-        with _local_properties(spark, {_POOL: app, _LOGGED_APP: app}), _log_context(spark, app):
+        inherited = {_POOL: app, _LOGGED_APP: app, _TAGS: TAG + secrets.token_hex(8)}
+        with _local_properties(spark, inherited), _log_context(spark, app):
             self._server: Any = builder.entryPoint(self._session).build()
             self._server.startServer()
         self.port: int = self._server.getJavaServer().getListeningPort()
+        _count(spark, 1)
 
     def close(self) -> None:
         """Stops the session's queries, interrupts its jobs, and accepts no more connections."""
+        _count(self._host, -1)
         for query in self._session.streams().active():
             with suppress(Exception):  # it has failed by itself, since it could not call its process
                 query.stop()
@@ -77,6 +87,16 @@ def connected(port: int, token: str, client: str) -> SparkSession:
     context.stop = lambda: None
     context.environment = _WorkerEnvironment(context.environment, client)
     return SparkSession(context, jsparkSession=jsession)
+
+
+def gateways(spark: SparkSession) -> int:
+    """How many this JVM has."""
+    return int(java(spark).java.lang.System.getProperty(_COUNT, "0"))
+
+
+def _count(spark: SparkSession, change: int) -> None:
+    with _COUNTING:
+        java(spark).java.lang.System.setProperty(_COUNT, str(gateways(spark) + change))
 
 
 @contextmanager
