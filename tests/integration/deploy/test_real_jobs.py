@@ -1,5 +1,11 @@
-"""A deployment from end to end, with all its real parts: the command, the agent, releases, jobs on Spark, a broker."""
+"""Deployments from end to end, with all their real parts: the command, the agent, releases, jobs on Spark, a broker.
 
+Both rules share a JVM. Each is still a process, a release and a failure of its own. One moves into a JVM of its own
+and back. Their JVM is killed. In the end one is in Real-Time Mode, which has a JVM of its own too.
+"""
+
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,71 +13,140 @@ import psutil
 import pytest
 
 from lozenge.contracts.avro import Codec
+from lozenge.host.address import published
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
+from lozenge.protocol.job_status import JobStatus
+from lozenge_deploy.hosts.host_process import HOSTS, HostProcess, host_processes
+from lozenge_deploy.supervision.job_process import JobProcess
 from tests.integration.deploy.sources import write_quick_tests
 from tests.integration.deploy.worlds import World, running_world
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
+SHARED, REALTIME = 'isolation = "shared"\n', 'mode = "realtime"\n'
+
 
 @contextmanager
 def traffic(world: World, ids: set[str]) -> Iterator[None]:
-    """Events that the rule alerts on, ten times a second, for the length of the block; `ids` are theirs."""
+    """Events that both rules alert on, ten times a second, for the length of the block; `ids` are theirs."""
     with every(0.1, lambda: ids.update(world.large(2)), "events"):
         yield
 
 
 @pytest.fixture(scope="module")
 def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world with the user's own cache, where Spark finds what makes its starts quick."""
+    """A world with the user's own cache, where Spark finds what makes its starts quick; its rules share a JVM."""
     with running_world(kafka, tmp_path_factory.mktemp("real"), "real") as world:
+        for detector in (world.one, world.two):
+            write_quick_tests(world.source(detector))
+            declaration = world.source(detector) / "pyproject.toml"
+            declaration.write_text(declaration.read_text("utf-8") + SHARED, "utf-8")
         yield world
 
 
-@pytest.fixture
-def one(world: World) -> str:
-    """A rule whose own tests take no time."""
-    write_quick_tests(world.source(world.one))
-    return world.one
+def test_each_alert_comes_once_whatever_ends_and_wherever_a_rule_runs(world: World) -> None:
+    one, two = world.one, world.two
+    for detector in (one, two):
+        assert f"{detector} r1 is live" in world.lozenge("deploy", detector)
+    _a_rule_moves_into_a_jvm_of_its_own_and_back(world, two)
+    _a_job_and_the_jvm_of_both_are_killed(world)
+    _a_release_in_real_time_mode_relieves_it(world, two)
+    _a_field_that_upstream_adds_starts_nothing_again(world, two)
+    _a_signal_to_job_and_jvm_ends_it_in_order(world, two)
 
 
-def test_a_rule_is_deployed_updated_into_real_time_mode_and_stopped_with_each_alert_once(
-    world: World, one: str
-) -> None:
-    assert f"{one} r1 is live" in world.lozenge("deploy", one)
-    first, ids = world.pid(one), set[str]()
-    [running] = world.running(one)
-    assert list((running.folder / "tmp").glob("blockmgr-*")), "Spark writes elsewhere"
-    declaration = world.source(one) / "pyproject.toml"
+def _a_rule_moves_into_a_jvm_of_its_own_and_back(world: World, rule: str) -> None:
+    ids = set[str]()
     with traffic(world, ids):
-        assert "live" in world.lozenge("set", one, "limit=600")
-        assert world.pid(one) == first
-        declaration.write_text(declaration.read_text("utf-8") + 'mode = "realtime"\n', "utf-8")
-        assert f"{one} r2 is live" in world.lozenge("deploy", one)
-        assert world.pid(one) != first
-        assert "offsets (committed: " in world.lozenge("status", one)
-        seen = world.large(1)
-        wait_for(lambda: world.alerts(one, seen), "an alert in Real-Time Mode")
-    ids |= seen
-    world.assert_each_once(one, ids)
-    assert {a["release"] for a in world.alerts(one, ids)} == {"r1", "r2"}
+        assert f"{rule} r1 is live" in world.lozenge("set", rule, "--isolation", "own")
+        alone = world.settled(rule)
+        assert _host_of(world, rule) == ""
+        assert list((_job_of(world, rule, alone).folder / "tmp").glob("blockmgr-*")), "Spark writes elsewhere"
+        assert "live" in world.lozenge("set", rule, "limit=600")
+        assert world.pid(rule) == alone.pid
+        assert f"{rule} r1 is live" in world.lozenge("set", rule, "--isolation", "shared")
+        assert _host_of(world, rule)
+    for detector in (world.one, world.two):
+        world.assert_each_once(detector, ids)
 
-    last, wider = world.pid(one), wider_events()
+
+def _a_job_and_the_jvm_of_both_are_killed(world: World) -> None:
+    one, two, ids = world.one, world.two, set[str]()
+    first, other = world.pid(one), world.settled(two)
+    [host] = _hosts(world)
+    assert _host_of(world, one) == _host_of(world, two) == host.name
+
+    with traffic(world, ids):
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: (live := world.live(one)) is not None and live.pid != first, "the killed job again")
+        same = world.settled(two)
+        assert (same.pid, same.generation) == (other.pid, other.generation)
+        assert _host_of(world, one) == host.name
+
+        address, before = published(host.folder), {each: world.pid(each) for each in (one, two)}
+        assert address is not None
+        os.kill(address.jvm_pid, signal.SIGKILL)
+        wait_for(
+            lambda: all((live := world.live(each)) is not None and live.pid != pid for each, pid in before.items()),
+            "both jobs again",
+        )
+    assert host.name not in (_host_of(world, one), _host_of(world, two))
+    for detector in (one, two):
+        world.assert_each_once(detector, ids)
+        assert "its Spark host" in world.lozenge("history", detector, "-o", "json")
+    wait_for(lambda: not host.folder.exists(), "the end of its log")
+    assert f"{one}-1 has a gateway" in world.lozenge("logs", "spark-host", "-n", "1000")
+
+
+def _a_release_in_real_time_mode_relieves_it(world: World, rule: str) -> None:
+    declaration, before, ids = world.source(rule) / "pyproject.toml", world.pid(rule), set[str]()
+    declaration.write_text(declaration.read_text("utf-8").replace(SHARED, REALTIME), "utf-8")
+    with traffic(world, ids):
+        assert f"{rule} r2 is live" in world.lozenge("deploy", rule)
+        assert world.pid(rule) != before
+        assert _host_of(world, rule) == ""
+        assert "offsets (committed: " in world.lozenge("status", rule)
+        seen = world.large(1)
+        wait_for(lambda: world.alerts(rule, seen), "an alert in Real-Time Mode")
+    ids |= seen
+    world.assert_each_once(rule, ids)
+    assert {a["release"] for a in world.alerts(rule, ids)} == {"r1", "r2"}
+
+
+def _a_field_that_upstream_adds_starts_nothing_again(world: World, rule: str) -> None:
+    before, wider = world.pid(rule), wider_events()
     announce(world.kafka, [wider])
     sent = [event(8 * 10**9 + n, f"card_{n % 8}", "900.00", wallet="w") for n in range(20)]
     send(world.kafka, sent, Codec(wider))
-    world.assert_each_once(one, {e["event_id"] for e in sent} | world.large(10))
-    assert world.pid(one) == last, "a field that upstream adds is no reason to start again"
-    assert not committed(world.kafka, world.kafka.topics.dead_letters(one))
+    world.assert_each_once(rule, {e["event_id"] for e in sent} | world.large(10))
+    assert world.pid(rule) == before
+    assert not committed(world.kafka, world.kafka.topics.dead_letters(rule))
 
-    [running] = world.running(one)
+
+def _a_signal_to_job_and_jvm_ends_it_in_order(world: World, rule: str) -> None:
+    running = _job_of(world, rule, world.settled(rule))
     log = running.folder / "log"
     before = len(log.read_text("utf-8"))
     world.stop_agents()
-    job = psutil.Process(world.pid(one))
+    job = psutil.Process(world.pid(rule))
     for process in [*job.children(recursive=True), job]:
         process.terminate()  # as a signal to the container does, which reaches the JVM too
     wait_for(lambda: not running.alive(), "the end of the job")
     assert running.exit_code() == 0
     assert "Traceback" not in log.read_text("utf-8")[before:]
+
+
+def _hosts(world: World) -> list[HostProcess]:
+    return [host for host in host_processes(world.jobs / HOSTS) if host.alive()]
+
+
+def _job_of(world: World, rule: str, live: JobStatus) -> JobProcess:
+    """Its process of the generation that is live."""
+    [job] = [job for job in world.running(rule) if (job.status() or job.record).generation == live.generation]
+    return job
+
+
+def _host_of(world: World, rule: str) -> str:
+    """The host of its live job, once the one that it relieved has ended; "" for a JVM of its own."""
+    return _job_of(world, rule, world.settled(rule)).record.host
