@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,17 +70,20 @@ def job_process(
     kafka: KafkaSettings, folder: Path, generation: int, log: Path, host: Path | None = None
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Its process, which is killed with all that it has started."""
-    variables = (
-        kafka.variables
-        | {
-            "LOZENGE_JOB_WORK": str(folder.parent),
-            "LOZENGE_JOB_GENERATION": str(generation),
-        }
-        | ({} if host is None else {"LOZENGE_JOB_HOST": str(host)})
-    )
-    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    on = {} if host is None else {"LOZENGE_JOB_HOST": str(host)}
+    with process_of(kafka, ["lozenge.job", f"{folder}{os.sep}"], folder.parent, generation, log, **on) as process:
+        yield process
+
+
+@contextmanager
+def process_of(
+    kafka: KafkaSettings, module: Sequence[str], work: Path, generation: int, log: Path, **variables: str
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of a module with its arguments, with the settings of a job; killed with all that it has started."""
+    job = {"LOZENGE_JOB_WORK": str(work), "LOZENGE_JOB_GENERATION": str(generation)}
+    environment = os.environ | kafka.variables | job | variables
     with log.open("wb") as file:
-        process = subprocess.Popen(command, env=os.environ | variables, stderr=file, process_group=0)
+        process = subprocess.Popen([sys.executable, "-m", *module], env=environment, stderr=file, process_group=0)
     try:
         yield process
     finally:

@@ -30,7 +30,6 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.job.killing import detector_folder, run_through_a_kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -278,28 +277,3 @@ def test_a_standby_has_run_its_query_and_published_nothing(
         assert not report.status.finished_at
     assert len(alerts(kafka, loaded.name)) == 100
     assert report.status.finished_at
-
-
-def test_alerts_published_before_a_kill_are_not_published_again(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Its first process dies in the middle of a burst, long before a batch would end."""
-    folder = detector_folder(tmp_path, MODULE, {"kind": "rule", "mode": "realtime"})
-    many = 2_000
-    run_through_a_kill(kafka, spark, folder, (some_events(0, many), some_events(many, many)), many)
-    ids = [alert["evidence"]["event_ids"][0] for alert in alerts(kafka, folder.name)]
-    assert len(ids) == len(set(ids)) == 2 * many
-
-
-MODULE = """
-from pyspark.sql import functions as F
-
-from lozenge import Detector, Settings, alert
-
-
-def detect(events, settings, tables):
-    return events.where(F.col("amount") > 100).select(*alert(reason=F.lit("over")))
-
-
-detector = Detector(detect, settings=Settings)
-"""

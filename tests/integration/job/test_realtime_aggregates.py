@@ -37,7 +37,6 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.job.killing import detector_folder, run_through_a_kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -305,43 +304,6 @@ def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
     digests = Counter(a["settings_digest"] for a in alerts(kafka, loaded.name))
     assert sorted(digests.values()) == [20, 20]
-
-
-def test_alerts_published_before_a_kill_are_not_published_again(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Its first process dies in the middle of a burst, long before a batch would end."""
-    cards = [f"card_{n}" for n in range(500)]
-    folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})
-    many = 3 * len(cards)
-    bursts = uses(0, each=3, cards=cards), uses(many, each=3, cards=cards)
-    run_through_a_kill(kafka, spark, folder, bursts, many, "aggregate")
-    assert crossings(kafka, folder.name) == each_once(*map(str, range(1, 7)), cards=cards)
-
-
-MODULE = """
-from pyspark.sql import functions as F
-
-from lozenge import Detector, Settings, alert
-
-
-def detect(events, settings, tables):
-    uses = F.size(F.collect_set("event_id"))
-    groups = events.groupBy(F.window("event_time", "10 minutes"), "card_id").agg(uses.alias("uses"))
-    return groups.withColumn("band", F.explode(F.sequence(F.lit(1), "uses"))).select(
-        *alert(
-            entity=F.col("card_id"),
-            window=F.col("window"),
-            band=F.col("band"),
-            at=F.col("window.start"),
-            reason=F.lit("used"),
-            values={"band": F.col("band")},
-        )
-    )
-
-
-detector = Detector(detect, settings=Settings)
-"""
 
 
 def _changed(loaded: LoadedDetector, **fields: Any) -> Any:
