@@ -18,6 +18,7 @@ from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
+from tests.integration import clients
 from tests.integration.harness import (
     alerts,
     event,
@@ -74,6 +75,12 @@ def a_moment() -> float:
     return time.time() - SLACK_SECONDS
 
 
+def nothing_before(kafka: KafkaSettings) -> float:
+    """A moment before all that will be sent, and no retained event is older, so nobody need wait for it."""
+    clients.trim(kafka, kafka.topics.events, clients.ends(kafka, kafka.topics.events))
+    return time.time() - SLACK_SECONDS
+
+
 def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings: Any) -> BacktestResult:
     order = JobSettings(settings=Limit(**settings).model_dump_json())
     return backtest(loaded, order, kafka, timedelta(seconds=time.time() - began))
@@ -107,7 +114,7 @@ def test_records_that_cannot_be_processed_are_reported(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    began = a_moment()
+    began = nothing_before(kafka)
     send(kafka, [event(n, amount="150.00", merchant_id="poison" if n == 3 else "7") for n in range(9)])
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
@@ -121,7 +128,7 @@ def test_events_of_an_upstream_that_gained_a_field_are_processed(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    began, wider = a_moment(), wider_events()
+    began, wider = nothing_before(kafka), wider_events()
     announce(kafka, [wider])
     send(kafka, [event(n, amount="150.00", merchant_id="7", wallet="w") for n in range(3)], Codec(wider))
     outcome = tried(loaded, kafka, began)
