@@ -1,0 +1,118 @@
+"""What detectors take that share the JVM of one Spark host, at rest.
+
+`make bench-pytest ARGS="-k shared_memory"` prints for each number of detectors in `LOZENGE_SHARED_COUNTS` (rules and
+folds in turn, and one aggregate): seconds until each had claimed its partitions, one after the other; PSS and RSS of
+the host and of all Python processes; PSS for each detector; and the cores that all of them use at rest.
+"""
+
+import os
+import re
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.hosts.host_pool import SIZE
+from lozenge_deploy.hosts.host_process import HostProcess
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.bench import test_memory_at_rest as jobs
+from tests.bench.backlog import events, produce
+from tests.bench.harness.platform import TOPICS
+from tests.waiting import until
+
+COUNTS = [int(count) for count in os.environ.get("LOZENGE_SHARED_COUNTS", "1,5,10,20").split(",")]
+EVENTS = 20_000
+DETECTORS = ("large_amount", "duplicate_charge")
+AGGREGATE = "card_velocity"
+
+
+def test_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, [*TOPICS.platform_topics()])
+        print("\ndetectors | start s | host pss, rss | Python pss, rss | pss of one | cores at rest", flush=True)
+        for count in COUNTS:
+            folders = [_copy(tmp_path, n, AGGREGATE if n == 2 else DETECTORS[n % 2]) for n in range(count)]
+            ensure_topics(kafka, [t for f in folders for t in TOPICS.detector(f.name).contracts()])
+            with _host(tmp_path / f"host-{count}") as host, ExitStack() as running:
+                monkeypatch.setenv("LOZENGE_JOB_HOST", str(host.folder))
+                _measure(kafka, folders, host, running, tmp_path / f"work-{count}")
+
+
+def _measure(kafka: KafkaSettings, folders: list[Path], host: HostProcess, running: ExitStack, work: Path) -> None:
+    work.mkdir()
+    started, before = [], {folder: jobs._metadata(kafka, folder.name) for folder in folders}
+    pids = []
+    for folder in folders:
+        began = time.monotonic()
+        job = running.enter_context(jobs._job(kafka, folder, work))
+        until(lambda: jobs._metadata(kafka, folder.name) != before[folder])  # noqa: B023
+        started.append(time.monotonic() - began)
+        pids.append(job.pid)
+    backlog = list(events(EVENTS))
+    for first in range(0, EVENTS, EVENTS // 10):
+        produce(kafka, backlog[first : first + EVENTS // 10])
+        time.sleep(1.0)
+    time.sleep(jobs.REST_SECONDS)
+    roots = [host.record.pid, *pids]
+    spent, at = _cpu_seconds(roots), time.monotonic()
+    time.sleep(jobs.REST_SECONDS)
+    cores = (_cpu_seconds(roots) - spent) / (time.monotonic() - at)
+    shared, own = _memory([host.record.pid]), _memory(pids)
+    print(
+        f"{len(folders):9} | {started[0]:.1f}, {statistics.median(started):.1f}, {max(started):.1f} | "
+        f"{shared[0]:5.0f} {shared[1]:5.0f} | {own[0]:5.0f} {own[1]:5.0f} | "
+        f"{(shared[0] + own[0]) / len(folders):5.0f} | {cores:.3f}",
+        flush=True,
+    )
+
+
+def _processes(roots: list[int]) -> list[psutil.Process]:
+    found = [psutil.Process(pid) for pid in roots]
+    return [*found, *(child for root in found for child in root.children(recursive=True))]
+
+
+def _memory(roots: list[int]) -> tuple[float, float]:
+    """PSS and RSS in MB."""
+    found = []
+    for process in _processes(roots):
+        with suppress(OSError):  # it has just ended
+            found.append(jobs._rollup(process.pid))
+    return sum(each.pss for each in found), sum(each.rss for each in found)
+
+
+def _cpu_seconds(roots: list[int]) -> float:
+    total = 0.0
+    for process in _processes(roots):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:2])
+    return total
+
+
+@contextmanager
+def _host(folder: Path) -> Iterator[HostProcess]:
+    host = HostProcess.start(folder, Path(sys.executable), os.environ, SIZE, "f", now=time.time())
+    try:
+        until(host.ready)
+        yield host
+    finally:
+        host.kill()
+
+
+def _copy(tmp_path: Path, number: int, name: str) -> Path:
+    """A copy of a detector under a name of its own."""
+    copy = tmp_path / f"{name}_{number}"
+    if not copy.exists():
+        shutil.copytree(jobs.TREE / "detectors" / name, copy, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+        (copy / f"{name}.py").rename(copy / f"{copy.name}.py")
+        manifest = (copy / "pyproject.toml").read_text("utf-8")
+        (copy / "pyproject.toml").write_text(re.sub(rf"\b{name}\b", copy.name, manifest), "utf-8")
+    return copy
