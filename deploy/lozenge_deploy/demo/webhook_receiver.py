@@ -17,7 +17,7 @@ from typing import Any, Self
 import uvicorn
 from standardwebhooks import Webhook, WebhookVerificationError
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -79,7 +79,10 @@ class Receiver:
 
     async def receive(self, request: Request) -> Response:
         """Handles one message."""
-        body = await request.body()
+        try:
+            body = await request.body()
+        except ClientDisconnect:  # its sender was killed, and sends it again
+            return Response(status_code=400)
         try:
             message = self._verifier.verify(body, dict(request.headers))
         except (WebhookVerificationError, ValueError):

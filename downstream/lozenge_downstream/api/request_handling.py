@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from lozenge.errors import LozengeError
@@ -65,12 +65,15 @@ def is_dry(request: Request) -> bool:
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body; raises RequestRefused if it is too long."""
+    """The whole body; raises RequestRefused if it is too long, or if the client left before its end."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise RequestRefused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise RequestRefused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
+    except ClientDisconnect as error:
+        raise RequestRefused(400, "the connection ended before the body") from error
     return bytes(body)
 
 

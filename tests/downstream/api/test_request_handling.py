@@ -1,13 +1,16 @@
 """Who may ask, what a request may hold, and the form of every answer."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.api.feedback_records import FeedbackLinks
+from lozenge_downstream.api.request_handling import RequestRefused, body_of
 from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.api.conftest import Client, alert_id
 from tests.downstream.conftest import Desk
@@ -155,3 +158,13 @@ def test_numbers_of_a_replay_are_no_truth_values_and_no_parameter_comes_twice(cl
 def test_a_body_with_a_byte_order_mark_is_read(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json; charset=utf-8"}
     assert client.send("/silences", b"\xef\xbb\xbf" + json.dumps(SILENCE).encode(), headers) == 200
+
+
+def test_a_client_that_leaves_before_the_end_of_its_body_is_refused_and_no_error() -> None:
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    with pytest.raises(RequestRefused, match="before the body"):
+        asyncio.run(body_of(Request({"type": "http", "method": "POST", "headers": []}, receive)))
