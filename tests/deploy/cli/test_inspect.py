@@ -2,10 +2,13 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lozenge.kafka.topic_admin import partitions
+from lozenge_deploy.control import deployments_view
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke
 
@@ -22,7 +25,10 @@ def test_describe_names_the_topics(checkout: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["describe", "check", "test", "deploy", "try"])
 @pytest.mark.parametrize("name", ["upstream", "downstream", "nobody", "No-Body", "json", "../up"])
-def test_the_hint_for_a_detector_that_is_not_there_can_be_followed(checkout: Path, verb: str, name: str) -> None:
+def test_the_hint_for_a_detector_that_is_not_there_can_be_followed(
+    checkout: Path, verb: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployments_view, "partitions", partial(partitions, timeout=0.2))  # nobody answers later either
     run = invoke(verb, name, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert run.returncode == 2, run.stderr
     hint = run.stderr.partition("->")[2]
