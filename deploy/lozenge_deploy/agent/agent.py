@@ -158,10 +158,11 @@ class Agent:
         logger().warning(error.message, hint=error.hint)
 
     def _assume_leadership(self) -> None:
-        """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
+        """Reads the specs and the status of all detectors, and adopts the jobs and the Spark hosts that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
         with follow_status(self._kafka) as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
+        self._hosts.adopt()
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
         self._specs = follow_specs(self._kafka)

@@ -40,11 +40,18 @@ class HostPool:
     ) -> None:
         self._folder, self._environment, self._size = folder, environment, size
         self._limits, self._clock = limits, clock
-        self._hosts = {found.name: RunningHost(found, used_at=clock()) for found in host_processes(folder)}
+        self._hosts: dict[str, RunningHost] = {}
         self._suspicions = Suspicions(limits.suspect_seconds)
         self._ticked_at = self._start_after = 0.0
         self._problem = ""
-        self._number = max((int(log.parent.name[1:]) for log in host_logs(folder)), default=0)
+        self._number = 0
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Takes the hosts that another pool has started below the folder."""
+        for found in host_processes(self._folder):
+            self._hosts.setdefault(found.name, RunningHost(found, used_at=self._clock()))
+        self._number = max([self._number, *(int(log.parent.name[1:]) for log in host_logs(self._folder))])
 
     def has_place(self, need: Need, python: Path) -> bool:
         """Whether `take` answers at once. If not, a host is started, by `python` and what is installed there."""

@@ -146,6 +146,17 @@ def test_another_pool_finds_the_hosts_and_continues_their_numbers(hosts: Hosts) 
     assert hosts.run("c", "g") == "h2"
 
 
+def test_a_pool_that_was_made_before_finds_the_hosts_of_another_one_later(hosts: Hosts) -> None:
+    follower = hosts.pool
+    hosts.new_pool()
+    hosts.run("a")
+    assert follower.has_ended("h1")
+    follower.adopt()
+    assert not follower.has_ended("h1")
+    hosts.pool = follower
+    assert (hosts.run("b"), hosts.run("c", "g")) == ("h1", "h2")
+
+
 def test_a_host_that_ended_without_a_pool_counts_as_ended(hosts: Hosts) -> None:
     hosts.run("a")
     hosts.kill("h1")
