@@ -39,12 +39,13 @@ class Alert(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """A committed notification."""
+    """A committed notification. `is_alarm`: it is of the notifier itself, about a channel, and no detector's."""
 
     partition: int
     seq: int
     notification_id: str
     alert_ids: tuple[str, ...]
+    is_alarm: bool = False
 
 
 def in_raw(receipts: Iterable[Receipt], raw: Mapping[PartitionOffset, int]) -> Iterator[Finding]:
@@ -120,11 +121,15 @@ def of_detector(name: str, expected: Iterable[Expected], alerts: Sequence[Alert]
 
 
 def of_notifier(alert_ids: Iterable[str], notifications: Sequence[Notification]) -> Iterator[Finding]:
-    """A notification for each alert, numbered without a gap in each partition, in offset order."""
+    """A notification for each alert, numbered without a gap in each partition, in offset order.
+
+    The notifier may raise alarms of its own, each once.
+    """
     asked = set(alert_ids)
+    alarms = {alert_id for n in notifications if n.is_alarm for alert_id in n.alert_ids}
     counts = Counter(alert_id for n in notifications for alert_id in n.alert_ids)
     yield from (Finding("unseen", "notifier", f"alert {alert_id}") for alert_id in asked - counts.keys())
-    yield from (Finding("unexpected", "notifier", f"alert {alert_id}") for alert_id in counts.keys() - asked)
+    yield from (Finding("unexpected", "notifier", f"alert {alert_id}") for alert_id in counts.keys() - asked - alarms)
     yield from (Finding("duplicate", "notifier", f"alert {a}, {n} times") for a, n in counts.items() if n > 1)
     ids = Counter(n.notification_id for n in notifications)
     yield from (Finding("duplicate", "notifier", f"notification {i}, {n} times") for i, n in ids.items() if n > 1)

@@ -104,6 +104,9 @@ def test_the_notifier_is_seen_to_lose_repeat_and_leave_gaps() -> None:
     assert sorted(found([*NOTIFICATIONS, NOTIFICATIONS[0]])) == ["duplicate", "duplicate", "gap"]
     assert "gap" in found([NOTIFICATIONS[2], NOTIFICATIONS[1], NOTIFICATIONS[0], *NOTIFICATIONS[3:]])
     assert found([*NOTIFICATIONS, Notification(5, 0, "n", ("another",))]) == ["unexpected"]
+    alarm = Notification(5, 0, "n", ("another",), is_alarm=True)
+    assert found([*NOTIFICATIONS, alarm]) == []
+    assert "duplicate" in found([*NOTIFICATIONS, alarm, alarm])
 
 
 def test_a_webhook_that_never_came_or_changed_its_id_is_found() -> None:

@@ -116,9 +116,11 @@ def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str
     records = list(committed(bootstrap, prefix + NOTIFICATIONS))
     fields = zip(records, decoded((r.value for r in records), "notification"), strict=True)
     notifications = [
-        Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"])) for r, n in fields
+        Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"]), _is_alarm(n["title"]))
+        for r, n in fields
     ]
     counts["notifications"] = len(notifications)
+    counts["alarms about channels"] = sum(n.is_alarm for n in notifications)
     found += findings.of_notifier(alert_ids, notifications)
 
     delivered = [(message, notification) for message, notification in map(str.split, _lines(folder / DELIVERIES))]
@@ -130,6 +132,11 @@ def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str
 def _refused(record: Any) -> PartitionOffset:
     headers = dict(record.headers)
     return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
+
+
+def _is_alarm(title: str) -> bool:
+    """Whether a notification is the notifier's own, as of a webhook that hangs for long."""
+    return title.startswith("channel ")
 
 
 def _alert(fields: Mapping[str, Any]) -> Alert:
