@@ -51,7 +51,7 @@ def test_each_alert_comes_once_whatever_ends_and_wherever_a_rule_runs(world: Wor
         assert f"{detector} r1 is live" in world.lozenge("deploy", detector)
     _a_rule_moves_into_a_jvm_of_its_own_and_back(world, two)
     _a_job_and_the_jvm_of_both_are_killed(world)
-    _a_release_in_real_time_mode_relieves_it(world, two)
+    _a_release_in_real_time_mode_replaces_it(world, two)
     _a_field_that_upstream_adds_starts_nothing_again(world, two)
     _a_signal_to_job_and_jvm_ends_it_in_order(world, two)
 
@@ -99,7 +99,7 @@ def _a_job_and_the_jvm_of_both_are_killed(world: World) -> None:
     assert f"{one}-1 has a gateway" in world.lozenge("logs", "spark-host", "-n", "1000")
 
 
-def _a_release_in_real_time_mode_relieves_it(world: World, rule: str) -> None:
+def _a_release_in_real_time_mode_replaces_it(world: World, rule: str) -> None:
     declaration, before, ids = world.source(rule) / "pyproject.toml", world.pid(rule), set[str]()
     declaration.write_text(declaration.read_text("utf-8").replace(SHARED, REALTIME), "utf-8")
     with traffic(world, ids):
@@ -148,5 +148,5 @@ def _job_of(world: World, rule: str, live: JobStatus) -> JobProcess:
 
 
 def _host_of(world: World, rule: str) -> str:
-    """The host of its live job, once the one that it relieved has ended; "" for a JVM of its own."""
+    """The host of its live job, once the one that it replaced has ended; "" for a JVM of its own."""
     return _job_of(world, rule, world.settled(rule)).record.host

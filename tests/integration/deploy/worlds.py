@@ -91,7 +91,7 @@ class World:
         return live[0] if len(live) == 1 else None
 
     def pid(self, detector: str) -> int:
-        """The process of its live job, once the one that it relieved has ended."""
+        """The process of its live job, once the one that it replaced has ended."""
         return self.settled(detector).pid
 
     def settled(self, detector: str) -> JobStatus:

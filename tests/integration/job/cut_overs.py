@@ -35,7 +35,7 @@ def with_standby(
     old: type[JobLoop] = JobLoop,
     **standby: Any,
 ) -> tuple[Job, Job]:
-    """Under traffic: r1, which is live and has had a batch, and r2, which is ready to relieve it."""
+    """Under traffic: r1, which is live and has had a batch, and r2, which is ready to replace it."""
     before = Job(loaded, kafka, spark, folder / "r1", make=old, generation=1)
     before.wait(JobPhase.LIVE)
     wait_for(lambda: before.report.records > 0, "the first batch of r1")
@@ -45,7 +45,7 @@ def with_standby(
 
 
 @contextmanager
-def relieved(
+def under_replacement(
     loaded: LoadedDetector,
     by: LoadedDetector,
     kafka: KafkaSettings,
@@ -158,7 +158,7 @@ def survives_poison_at_the_cut_over(
     loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession | None, folder: Path
 ) -> None:
     """The query of r2 fails between claim and first transaction: it restarts at the claimed offsets."""
-    with relieved(loaded, loaded, kafka, spark, folder, make=MeetsPoison) as (traffic, new):
+    with under_replacement(loaded, loaded, kafka, spark, folder, make=MeetsPoison) as (traffic, new):
         wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the dead letter")
         await_each_once(kafka, loaded, loaded.declaration.kind, traffic.end(), new)
     assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 1

@@ -27,8 +27,8 @@ from tests.integration.harness import (
 from tests.integration.job.cut_overs import (
     DiesAfterClaim,
     a_detector,
-    relieved,
     survives_the_kill_of_the_new_one,
+    under_replacement,
 )
 from tests.integration.job.sparkless import Count, each
 from tests.integration.job.traffic import (
@@ -54,7 +54,7 @@ def test_a_standby_continues_exactly_where_the_release_before_ended(
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     other = replace(loaded, declaration=loaded.declaration.model_copy(update={"guarantee": guarantee}))
-    with relieved(loaded, other, kafka, spark, tmp_path) as (traffic, new):
+    with under_replacement(loaded, other, kafka, spark, tmp_path) as (traffic, new):
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
@@ -88,7 +88,7 @@ def test_a_rebuild_folds_history_by_another_key_and_emits_only_new_alerts(
     send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
     move(kafka, name, clients.ends(kafka, kafka.topics.events))
     other = replace(loaded, detector=Detector(by_merchant, settings=Above))
-    with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
+    with under_replacement(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS, "all alerts")
     emitted = alerts(kafka, name)
@@ -109,7 +109,7 @@ def test_fresh_drops_the_state_in_memory_and_in_its_topic(
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
     send(kafka, [event(n, f"{name}gone") for n in range(5)])
-    with relieved(loaded, loaded, kafka, spark, tmp_path, state="fresh") as (traffic, _):
+    with under_replacement(loaded, loaded, kafka, spark, tmp_path, state="fresh") as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS + 5, "all alerts")
     emitted = alerts(kafka, name)
@@ -143,7 +143,7 @@ def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(
 
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     wider = replace(loaded, detector=Detector(summing, settings=Above))
-    with relieved(loaded, wider, kafka, spark, tmp_path) as (traffic, _):
+    with under_replacement(loaded, wider, kafka, spark, tmp_path) as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= sent * CARDS, "all alerts")
     emitted = alerts(kafka, loaded.name)
