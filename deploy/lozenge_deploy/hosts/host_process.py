@@ -4,7 +4,6 @@ As a job, it does not depend on the process that started it: the next agent find
 """
 
 import contextlib
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,14 +15,12 @@ import psutil
 from lozenge.host.address import FILE, LOG, HostAddress, published
 from lozenge.host.process import TEMPORARY, HostSize, start_host
 from lozenge.process.atomic_write import replace
-from lozenge.process.usage import counted
 from lozenge_deploy.supervision.child import kill_group, last_error
+from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority, runs
 
 HOSTS = ".hosts"
 """The folder of all hosts, next to those of the detectors, none of which has such a name."""
 RECORD = "process.json"
-NICE = 10
-"""A starting JVM must not slow down the running ones."""
 KILL_SECONDS = 1.0
 IDLE_SECONDS = 900.0
 """A host that no agent ends, because none runs, ends by itself after so long without a client."""
@@ -45,10 +42,7 @@ class HostProcess:
         """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
         self.folder = folder
         self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=HostRecord)
-        self._process: psutil.Process | None = None
-        with contextlib.suppress(psutil.Error):
-            found = psutil.Process(self.record.pid)
-            self._process = found if found.create_time() == self.record.created else None
+        self._process = known_process(self.record.pid, self.record.created)
         self._child: subprocess.Popen[bytes] | None = None
         self._address: HostAddress | None = None
         self._java: psutil.Process | None = None
@@ -78,7 +72,7 @@ class HostProcess:
         """Whether it and, once it listens, its JVM run."""
         if self._child is not None:
             self._child.poll()  # reaps it
-        return _runs(self._process) and (self._java is None or _runs(self._java))
+        return self._process is not None and all(map(runs, filter(None, (self._process, self._java))))
 
     def ready(self) -> bool:
         """Whether it listens."""
@@ -88,17 +82,8 @@ class HostProcess:
                 self._address = found
                 with contextlib.suppress(psutil.Error):
                     self._java = psutil.Process(found.jvm_pid)
-                self._raise_priority()
+                raise_priority(self.record.pid)
         return self._address is not None
-
-    def memory_bytes(self) -> int:
-        """Resident memory of all its processes, Python workers among them."""
-        total = 0
-        with contextlib.suppress(psutil.Error):
-            for process in counted(self._process.children(recursive=True)) if self._process else ():
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_info().rss
-        return total
 
     def terminate(self) -> None:
         """Asks it to end."""
@@ -123,10 +108,6 @@ class HostProcess:
         """Why it ended, as far as its log says."""
         return last_error(self.log).message
 
-    def _raise_priority(self) -> None:
-        with contextlib.suppress(OSError):  # the system does not permit it
-            os.setpriority(os.PRIO_PGRP, self.record.pid, 0)
-
 
 def host_processes(folder: Path) -> list[HostProcess]:
     """Every host below `folder` that was started, whether it runs or not."""
@@ -141,9 +122,3 @@ def host_logs(folder: Path) -> dict[Path, bool]:
     """The log of each host below `folder`, and whether that has ended; then its folder has nothing else."""
     found = folder.iterdir() if folder.is_dir() else ()
     return {host / LOG: not (host / RECORD).exists() for host in found if host.is_dir() and host.name[1:].isdigit()}
-
-
-def _runs(process: psutil.Process | None) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False

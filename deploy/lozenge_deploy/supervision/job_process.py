@@ -21,14 +21,11 @@ from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
 from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
 from lozenge_deploy.supervision.child import kill_group, last_error
+from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority, runs
 from lozenge_deploy.supervision.temp_dirs import emptied
 
 LOG, EXIT, RECORD, TEMPORARY = "log", "exit", "process.json", "tmp"
 _SCRIPT = 'read -r _ || exit; "$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
-NICE = 10
-"""A starting JVM must not slow down the running jobs. A live job gets the priority of the others."""
-CLOCK_SECONDS = 2.0
-"""Two readings of one process's start time differ by less, even if the clock was set in between."""
 GROUP_GRACE_SECONDS = 5.0
 """How long the rest of a job's group may run after its leader: a JVM cleans up."""
 
@@ -59,7 +56,7 @@ class JobProcess:
         """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
         self.folder = folder
         self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=StartRecord)
-        self._leader = _process(self.record.pid, self.record.created)
+        self._leader = known_process(self.record.pid, self.record.created)
         self._child: subprocess.Popen[bytes] | None = None
         self._leaderless_since: float | None = None
         self._stopping_since: float | None = None
@@ -123,7 +120,7 @@ class JobProcess:
 
     def alive(self) -> bool:
         """Whether any process of its group runs. What its leader leaves behind is killed after some seconds."""
-        running = self._leader is not None and _runs(self._leader)
+        running = self._leader is not None and runs(self._leader)
         if self._child is not None:
             self._child.poll()  # reaps it, after the check: a leader that was seen to have exited always is reaped
         if running:
@@ -158,8 +155,7 @@ class JobProcess:
 
     def raise_priority(self) -> None:
         """Sets its nice value to 0, if the system permits it."""
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, self.record.pid, 0)
+        raise_priority(self.record.pid)
 
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""
@@ -177,14 +173,14 @@ class JobProcess:
         self._stopping_since = time.monotonic()
         if (status := self.status()) is None:
             self.kill()  # it has not begun to work
-        elif (job := _process(status.pid, status.created)) is not None:
+        elif (job := known_process(status.pid, status.created)) is not None:
             with contextlib.suppress(psutil.Error):
                 job.terminate()
 
     def kill(self) -> None:
         """Kills all of its processes."""
         self._stopping_since = self._stopping_since or time.monotonic()
-        if (self._leader is not None and _runs(self._leader)) or self._has_orphans():
+        if (self._leader is not None and runs(self._leader)) or self._has_orphans():
             kill_group(self.record.pid)
 
     def stopping_seconds(self) -> float:
@@ -217,19 +213,6 @@ def newest_generation(jobs: Sequence[JobProcess]) -> int:
     """The newest generation of a start or a spec among `jobs`; 0 if there is none."""
     started = [job.record.generation for job in jobs]
     return max([0, *started, *(spec.generation for job in jobs if (spec := job.spec()) is not None)])
-
-
-def _process(pid: int, created: float) -> psutil.Process | None:
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        return process if abs(process.create_time() - created) < CLOCK_SECONDS else None
-    return None
-
-
-def _runs(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 def _of_group(pid: int, group: int) -> bool:
