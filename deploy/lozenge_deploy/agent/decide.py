@@ -137,17 +137,17 @@ def _reap(tick: Tick) -> None:
     tick.report(phase=DetectorPhase.WAITING, reason="" if in_order else reason, restarts=restarts, pid=None)
     is_previous = not ended.matches(tick.spec.process)
     counts = count_exit(tick, ended, of_previous=is_previous)
-    if _is_isolated(tick, ended, reason):
+    if _isolate_after_trouble(tick, ended, reason):
         return
     if counts and not is_previous and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):
         roll_back(tick, f"{problem}; it {reason}")
 
 
-def _is_isolated(tick: Tick, ended: JobView, reason: str) -> bool:
+def _isolate_after_trouble(tick: Tick, ended: JobView, reason: str) -> bool:
     """Gives a detector that had repeated trouble on shared hosts a JVM of its own; whether it does."""
     if not ended.record.host or not (ended.host_ended or ended.kill_reason):
         return False
-    own = ended.alone if ended.host_ended else True
+    own = ended.alone or not ended.host_ended
     troubles = tick.state.host_troubles.added(Trouble(tick.seen.now, reason, own))
     why = troubles.reason_to_move()
     tick.remember(host_troubles=HostTroubles() if why else troubles)

@@ -22,7 +22,7 @@ from lozenge.errors import ConfigError
 from lozenge.process.last_good import Bounds
 
 DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
-"""What a detector in a shared JVM may declare; one that needs more needs a JVM of its own."""
+"""The heap of a detector that declares none, and the most that one in a shared JVM may declare."""
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
 
