@@ -130,12 +130,12 @@ class Agent:
                 logger().error(
                     f"controlling {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError)
                 )
-        self._move_from_leaving_hosts(self._specs.rows)
+        self._move_from_draining_hosts(self._specs.rows)
         self._publish()
 
-    def _move_from_leaving_hosts(self, specs: Mapping[str, DeploymentSpec]) -> None:
+    def _move_from_draining_hosts(self, specs: Mapping[str, DeploymentSpec]) -> None:
         deployed = [(spec, self._replica_sets[name].status) for name, spec in specs.items()]
-        if (found := next_to_move(deployed, self._hosts.leaving())) is not None:
+        if (found := next_to_move(deployed, self._hosts.draining())) is not None:
             self._change(moved(found[0], uuid4().hex[:12], found[1]))
 
     def _publish(self) -> None:

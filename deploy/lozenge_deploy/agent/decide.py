@@ -145,7 +145,7 @@ def _reap(tick: Tick) -> None:
 
 def _isolate_after_trouble(tick: Tick, ended: JobView, reason: str) -> bool:
     """Gives a detector that had repeated trouble on shared hosts a JVM of its own; whether it does."""
-    if not ended.record.host or not (ended.host_ended or ended.kill_reason):
+    if not ended.record.spark_host or not (ended.host_ended or ended.kill_reason):
         return False
     own = ended.alone or not ended.host_ended
     troubles = tick.state.host_troubles.added(Trouble(tick.seen.now, reason, own))
@@ -169,7 +169,7 @@ def _exit_reason(ended: JobView) -> str:
     """How a job ended. A job that was killed logs no error, and one that was stopped has none."""
     code, error = ended.exit_code, ended.last_error
     if ended.host_ended:
-        return f"exited because its Spark host {ended.record.host} has ended"
+        return f"exited because its Spark host {ended.record.spark_host} has ended"
     if code is None:
         return f"was killed by a signal: {error}"
     if code == 0:

@@ -12,7 +12,7 @@ from lozenge.errors import SparkGone
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.hosts.host_pool import HostPool
-from lozenge_deploy.hosts.placement import Need, places_of
+from lozenge_deploy.hosts.placement import Need, weight_of
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
 from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, job_processes
@@ -57,7 +57,7 @@ class Launcher:
             self._fingerprints[ready.python] = self._workers.submit(_fingerprint, ready.python)
         if not (known := self._fingerprints[ready.python]).done() or known.exception() is not None:
             return known.done()
-        return self._hosts.has_place(self._need(spec, ready), ready.python)
+        return self._hosts.has_room(self._need(spec, ready), ready.python)
 
     def declared(self, spec: DeploymentSpec) -> Manifest | None:
         """What the release declares, if it is prepared without an error."""
@@ -92,17 +92,17 @@ class Launcher:
             process=spec.process,
             state=spec.state,
             memory_mb=OVERHEAD_MB + (memory_mb if host is None else 0),
-            host=host.name if host is not None else "",
-            places=need.places if need is not None else 0,
+            spark_host=host.name if host is not None else "",
+            weight=need.weight if need is not None else 0,
         )
 
     def host_has_ended(self, record: StartRecord) -> bool:
         """Whether the job used a Spark host that has ended."""
-        return bool(record.host) and self._hosts.has_ended(record.host)
+        return bool(record.spark_host) and self._hosts.has_ended(record.spark_host)
 
     def was_alone(self, record: StartRecord) -> bool:
         """Whether no other detector was on the host of the job when that ended."""
-        return self._hosts.neighbours_at_end(record.host) == 0
+        return self._hosts.neighbours_at_end(record.spark_host) == 0
 
     def close(self) -> None:
         """Cancels the preparations that have not started."""
@@ -121,7 +121,7 @@ class Launcher:
         known = self._fingerprints[ready.python]
         if known.exception() is not None:
             del self._fingerprints[ready.python]
-        return Need(spec.detector, known.result(), places_of(*_resources(spec, ready.declaration)))
+        return Need(spec.detector, known.result(), weight_of(*_resources(spec, ready.declaration)))
 
     def _prepare(self, detector: str, release: str) -> _Prepared:
         found = self._releases.get(detector, release)

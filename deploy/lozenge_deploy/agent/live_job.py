@@ -65,7 +65,7 @@ def report_live(tick: Tick, live: JobView, status: JobStatus) -> None:
         table_alarms=status.table_alarms,
         since=status.since,
         pid=status.pid,
-        host=live.record.host,
+        spark_host=live.record.spark_host,
     )
 
 

@@ -118,7 +118,7 @@ def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Ite
 def _deployed(member: "Deployment | None") -> dict[str, Any]:
     """What the control plane knows; None for an app that is not deployed through it."""
     if member is None:
-        return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced", "host"))
+        return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced", "spark_host"))
     reason, following = member.problem or (None, None)
     return {
         "goal": member.spec.goal.value,
@@ -127,7 +127,7 @@ def _deployed(member: "Deployment | None") -> dict[str, Any]:
         "reason": reason,
         "next": following,
         "fenced": member.fenced,
-        "host": (member.observed.host or None) if member.observed else None,
+        "spark_host": (member.observed.spark_host or None) if member.observed else None,
     }
 
 

@@ -142,7 +142,7 @@ class DeploymentStatus(_Record):
 
     - `reason`: why it is unhealthy; "" while it is healthy.
     - `release`, `process`, `generation`, `pid`: of the live job.
-    - `host`: the Spark host that the live job shares; "" if its JVM is its own.
+    - `spark_host`: the Spark host that the live job shares; "" if its JVM is its own.
     - `tables`, `table_alarms`: the versions of its reference tables, and why files are refused.
     - `since`: the offsets from which the newest settings, tables or release apply.
     - `fenced`, `fenced_at`, `fenced_from`: the release that the live job replaced, when and at which offsets.
@@ -167,7 +167,7 @@ class DeploymentStatus(_Record):
     fenced_from: dict[int, int] = {}
     restarts: int = 0
     pid: int | None = None
-    host: str = ""
+    spark_host: str = ""
     location: str = ""
     instances: list["DeploymentStatus"] = []
     at: datetime = Field(default_factory=now)

@@ -1,4 +1,4 @@
-"""The Spark hosts below a folder: it starts, leaves and ends them as `placement` decides."""
+"""The Spark hosts below a folder: it starts, drains and ends them as `placement` decides."""
 
 import os
 import time
@@ -53,7 +53,7 @@ class HostPool:
             self._hosts.setdefault(found.name, RunningHost(found, used_at=self._clock()))
         self._number = max([self._number, *(int(log.parent.name[1:]) for log in host_logs(self._folder))])
 
-    def has_place(self, need: Need, python: Path) -> bool:
+    def has_room(self, need: Need, python: Path) -> bool:
         """Whether `take` answers at once. If not, a host is started, by `python` and what is installed there."""
         if self._place(need) is not None:
             return True
@@ -72,7 +72,7 @@ class HostPool:
             raise SparkGone(f"looking for a Spark host for {need.detector}: {reason}", hint="it is tried again")
         host = self._hosts[name]
         host.placements += 1
-        host.detectors.setdefault(need.detector, need.places)
+        host.detectors.setdefault(need.detector, need.weight)
         host.used_at = self._clock()
         return host.process.folder
 
@@ -88,9 +88,9 @@ class HostPool:
         host = self._hosts.get(name)  # its end is noticed in the next tick
         return max(0, len(host.detectors) - 1) if host is not None else 0
 
-    def leaving(self) -> dict[str, str]:
+    def draining(self) -> dict[str, str]:
         """The hosts that detectors are to move from, each with the reason."""
-        return {name: host.leaving for name, host in self._hosts.items() if host.leaving}
+        return {name: host.draining for name, host in self._hosts.items() if host.draining}
 
     def tick(self, jobs: Sequence[StartRecord]) -> None:
         """Notices hosts that have ended, and starts and ends what is needed and not; `jobs` are all that run."""
@@ -101,7 +101,7 @@ class HostPool:
             if not host.process.alive():
                 self._reap(name, host)
         for name, host in self._hosts.items():
-            host.detectors = {job.detector: job.places for job in jobs if job.host == name}
+            host.detectors = {job.detector: job.weight for job in jobs if job.spark_host == name}
             host.used_at = now if host.detectors else host.used_at
             host.tend(now, self._limits)
         if any(host.process.ready() for host in self._hosts.values()):

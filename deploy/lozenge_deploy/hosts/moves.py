@@ -1,4 +1,4 @@
-"""Which detector leaves its host next: one at a time, by the exact cut-over of a restart."""
+"""Which detector of a draining host moves next: one at a time, by the exact cut-over of a restart."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,11 +9,11 @@ MOVE = "host move"
 
 
 def next_to_move(
-    deployed: Iterable[tuple[DeploymentSpec, DeploymentStatus]], leaving: Mapping[str, str]
+    deployed: Iterable[tuple[DeploymentSpec, DeploymentStatus]], draining: Mapping[str, str]
 ) -> tuple[DeploymentSpec, str] | None:
     """The detector that is to be restarted now, with the reason; None while another one moves or is being changed.
 
-    `leaving` are the hosts that detectors are to move from, each with the reason. A detector whose move failed is left
+    `draining` are the hosts that detectors are to move from, each with the reason. A detector whose move failed is left
     where it is until its next change.
     """
     found: tuple[DeploymentSpec, str] | None = None
@@ -23,7 +23,8 @@ def next_to_move(
         is_settled = spec.revision == status.revision and status.outcome in (ChangeOutcome.DONE, ChangeOutcome.FAILED)
         if spec.what == MOVE and not is_settled:
             return None
-        reason = next((leaving[one.host] for one in status.instances or [status] if one.host in leaving), "")
+        hosts = [one.spark_host for one in status.instances or [status]]
+        reason = next((draining[host] for host in hosts if host in draining), "")
         failed_before = spec.what == MOVE and status.outcome is ChangeOutcome.FAILED
         if reason and is_settled and status.phase is DetectorPhase.RUNNING and not failed_before and found is None:
             found = spec, reason

@@ -12,7 +12,7 @@ from lozenge.detector.manifest import DEFAULT_MEMORY_MB
 class Limits:
     """What one host takes, and how long it serves.
 
-    - `places`: how many detectors with the default resources it takes; see `places_of`.
+    - `capacity`: the sum of the weights that it takes; see `weight_of`.
     - `age_seconds`, `placements`: from then on its detectors move to a newer one. What a JVM cannot give back, it
       keeps until it ends.
     - `start_seconds`: until it listens, or is killed.
@@ -21,7 +21,7 @@ class Limits:
     - `suspect_seconds`: for so long after the death of its host a detector is under suspicion.
     """
 
-    places: int = 20
+    capacity: int = 20
     age_seconds: float = 7 * 86_400.0
     placements: int = 1_000
     start_seconds: float = 120.0
@@ -35,16 +35,16 @@ LIMITS = Limits()
 
 
 class HostPhase(StrEnum):
-    """STARTING: it does not listen yet. LEAVING: no detector is placed on it any more, and its detectors move."""
+    """STARTING: it does not listen yet. DRAINING: no detector is placed on it any more, and its detectors move."""
 
     STARTING = "starting"
     READY = "ready"
-    LEAVING = "leaving"
+    DRAINING = "draining"
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """A host as it was seen: `detectors` are those that run on it, with their places, `placements` all it ever had.
+    """A host as it was seen: `detectors` are those that run on it, with their weights, `placements` all it ever had.
 
     `idle_seconds`: for how long it has had no detector; 0 while it has one.
     """
@@ -58,7 +58,7 @@ class HostView:
     idle_seconds: float = 0.0
 
     @property
-    def places_taken(self) -> int:
+    def load(self) -> int:
         return sum(self.detectors.values())
 
 
@@ -68,11 +68,11 @@ class Need:
 
     detector: str
     fingerprint: str
-    places: int = 1
+    weight: int = 1
 
 
-def places_of(memory_mb: int, cores: int) -> int:
-    """How many places a detector takes, by what its process may use: one with the defaults."""
+def weight_of(memory_mb: int, cores: int) -> int:
+    """What a detector counts for on a host, by what its process may use: 1 with the defaults."""
     return max(math.ceil(memory_mb / DEFAULT_MEMORY_MB), cores)
 
 
@@ -87,7 +87,7 @@ def place(need: Need, hosts: Sequence[HostView], suspects: Mapping[str, int], li
     free = [host for host in fitting if _has_room(need, host, suspects, limits)]
     for found in (here, free):
         if found:
-            return max(found, key=lambda host: (host.places_taken, host.name)).name
+            return max(found, key=lambda host: (host.load, host.name)).name
     return None
 
 
@@ -119,11 +119,11 @@ def surplus(hosts: Sequence[HostView], limits: Limits = LIMITS) -> Collection[st
         if not host.detectors
         and host is not spare
         and host.phase is not HostPhase.STARTING
-        and (host.phase is HostPhase.LEAVING or host.idle_seconds > limits.idle_seconds)
+        and (host.phase is HostPhase.DRAINING or host.idle_seconds > limits.idle_seconds)
     }
 
 
-def reason_to_leave(host: HostView, limits: Limits = LIMITS) -> str:
+def reason_to_drain(host: HostView, limits: Limits = LIMITS) -> str:
     """Why the detectors of a host are to move to a newer one; "" if they are not."""
     if host.age_seconds > limits.age_seconds:
         return f"its Spark host is {host.age_seconds / 86_400:.0f} days old"
@@ -134,18 +134,18 @@ def reason_to_leave(host: HostView, limits: Limits = LIMITS) -> str:
 
 def _spare_fingerprint(hosts: Sequence[HostView], limits: Limits) -> str | None:
     """That of the newest host in use, once enough detectors run on hosts."""
-    used = [host for host in hosts if host.detectors and host.phase is not HostPhase.LEAVING]
+    used = [host for host in hosts if host.detectors and host.phase is not HostPhase.DRAINING]
     if sum(len(host.detectors) for host in used) < limits.spare_from:
         return None
     return min(used, key=lambda host: host.age_seconds).fingerprint
 
 
 def _may_be_spare(host: HostView) -> bool:
-    return not host.detectors and host.phase is not HostPhase.LEAVING
+    return not host.detectors and host.phase is not HostPhase.DRAINING
 
 
 def _has_room(need: Need, host: HostView, suspects: Mapping[str, int], limits: Limits) -> bool:
-    if host.places_taken + need.places > limits.places:
+    if host.load + need.weight > limits.capacity:
         return False
     allowed = [suspects[detector] for detector in (*host.detectors, need.detector) if detector in suspects]
     return not allowed or len(host.detectors) <= min(allowed)

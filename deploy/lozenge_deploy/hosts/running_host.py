@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lozenge.process.logging import logger
 from lozenge_deploy.hosts.host_process import HostProcess
-from lozenge_deploy.hosts.placement import HostPhase, HostView, Limits, reason_to_leave
+from lozenge_deploy.hosts.placement import HostPhase, HostView, Limits, reason_to_drain
 
 END_SECONDS = 20.0
 """A host that was asked to end is killed after so long."""
@@ -13,7 +13,7 @@ END_SECONDS = 20.0
 
 @dataclass(slots=True)
 class RunningHost:
-    """`detectors` are those that run there, with their places. `leaving` is why they are to move; "" if they are not.
+    """`detectors` are those that run there, with their weights. `draining` is why they are to move; "" if they are not.
 
     `python` has started it; None if another agent did. Times are Unix seconds.
     """
@@ -22,7 +22,7 @@ class RunningHost:
     python: Path | None = None
     detectors: dict[str, int] = field(default_factory=dict)
     placements: int = 0
-    leaving: str = ""
+    draining: str = ""
     used_at: float = 0.0
     ending_since: float | None = None
 
@@ -32,7 +32,7 @@ class RunningHost:
         return HostView(
             name=self.process.name,
             fingerprint=self.process.record.fingerprint,
-            phase=HostPhase.LEAVING if self.leaving else phase,
+            phase=HostPhase.DRAINING if self.draining else phase,
             detectors=self.detectors,
             placements=self.placements,
             age_seconds=now - self.process.record.started_at,
@@ -40,20 +40,20 @@ class RunningHost:
         )
 
     def tend(self, now: float, limits: Limits) -> None:
-        """Kills it if it does not begin or end in time, and leaves it if there is a reason."""
+        """Kills it if it does not begin or end in time, and drains it if there is a reason."""
         process = self.process
         if not process.ready() and now - process.record.started_at > limits.start_seconds:
             logger().error(f"Spark host {process.name} is not ready after {limits.start_seconds:g} s: killed")
             process.kill()
         if self.ending_since is not None and now - self.ending_since > END_SECONDS:
             process.kill()
-        if not self.leaving and (reason := reason_to_leave(self.view(now), limits)):
-            self.leaving = reason
-            logger().info(f"leaving Spark host {process.name}: {reason}", detectors=sorted(self.detectors))
+        if not self.draining and (reason := reason_to_drain(self.view(now), limits)):
+            self.draining = reason
+            logger().info(f"draining Spark host {process.name}: {reason}", detectors=sorted(self.detectors))
 
     def end(self, now: float) -> None:
         """Asks it to end, once."""
         if self.ending_since is None:
             self.ending_since = now
-            self.leaving = self.leaving or "nothing runs there"
+            self.draining = self.draining or "nothing runs there"
             self.process.terminate()

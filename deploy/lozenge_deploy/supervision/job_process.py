@@ -33,7 +33,7 @@ GROUP_GRACE_SECONDS = 5.0
 class StartRecord(msgspec.Struct, frozen=True):
     """What was started. `created`, the leader's start time, distinguishes it from a later process with its pid.
 
-    `host` is the Spark host whose JVM it uses, with its `places` there; "" if its JVM is its own.
+    `spark_host` is the Spark host whose JVM it uses, with its `weight` there; "" if its JVM is its own.
     """
 
     detector: str
@@ -45,8 +45,8 @@ class StartRecord(msgspec.Struct, frozen=True):
     pid: int
     created: float
     started_at: float
-    host: str = ""
-    places: int = 0
+    spark_host: str = ""
+    weight: int = 0
 
 
 class JobProcess:
@@ -76,8 +76,8 @@ class JobProcess:
         process: Sequence[object],
         state: str,
         memory_mb: int,
-        host: str = "",
-        places: int = 0,
+        spark_host: str = "",
+        weight: int = 0,
     ) -> "JobProcess":
         """Starts `command` in `folder`, which may hold files of an earlier process; raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,8 +105,8 @@ class JobProcess:
                 pid=leader.pid,
                 created=psutil.Process(leader.pid).create_time(),
                 started_at=time.time(),
-                host=host,
-                places=places,
+                spark_host=spark_host,
+                weight=weight,
             )
             replace(folder / RECORD, msgspec.json.encode(record).decode())
             started = cls(folder)

@@ -82,8 +82,8 @@ class Resources(_Section):
     """Tasks that run at once; one for each input partition is enough."""
 
     memory_mb: Annotated[int, Field(ge=450)] = DEFAULT_MEMORY_MB
-    """Largest heap of its JVM. Python, and what Arrow holds, come on top. In a shared JVM it is the measure of its
-    share of the places."""
+    """Largest heap of its JVM. Python, and what Arrow holds, come on top. On a Spark host a detector
+    counts once for each 512 MB, or for each core if these are more."""
 
 
 class Manifest(_Section):

@@ -57,10 +57,10 @@ class FakeJobs:
         return job
 
     def host_has_ended(self, record: StartRecord) -> bool:
-        return record.host in self.ended_hosts
+        return record.spark_host in self.ended_hosts
 
     def was_alone(self, record: StartRecord) -> bool:
-        return self.ended_hosts[record.host]
+        return self.ended_hosts[record.spark_host]
 
     def close(self) -> None:
         """There is nothing to cancel."""

@@ -149,7 +149,7 @@ class SimulatedJobs(FakeJobs):
             pid=pid,
             created=float(pid),
             started_at=self._now,
-            host=self.host,
+            spark_host=self.host,
         )
         job = self._jobs[folder] = SimulatedJob(folder, record, _Inside(folder, order, behaviour, self.clock))
         return job

@@ -469,14 +469,14 @@ def test_after_the_end_of_its_host_a_job_starts_again_without_a_crash(harness: C
     harness.jobs.ended_hosts["h1"] = False
     harness.jobs.host = "h2"
     before.kill()
-    harness.until(lambda: harness.status.host == "h2")
+    harness.until(lambda: harness.status.spark_host == "h2")
     assert [event.detail for event in harness.events("exited")] == ["exited because its Spark host h1 has ended"]
 
 
 def test_a_detector_that_is_alone_at_the_end_of_two_hosts_is_isolated(harness: ControllerHarness) -> None:
     for host in ("h1", "h2"):
         harness.jobs.host = host
-        harness.until(lambda: harness.status.host == host)  # noqa: B023
+        harness.until(lambda: harness.status.spark_host == host)  # noqa: B023
         harness.jobs.ended_hosts[host] = True
         harness.live.kill()
         harness.until(lambda: len(harness.events("exited")) == int(host[1]))  # noqa: B023
@@ -485,4 +485,4 @@ def test_a_detector_that_is_alone_at_the_end_of_two_hosts_is_isolated(harness: C
     assert (harness.spec.isolation, harness.spec.what, harness.spec.by) == ("own", "isolate", "agent")
     harness.jobs.host = ""
     harness.until_runs()
-    assert harness.status.host == ""
+    assert harness.status.spark_host == ""

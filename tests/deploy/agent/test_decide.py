@@ -467,7 +467,7 @@ def test_raising_the_priority_comes_with_the_report_alone() -> None:
 def on_host(spec: DeploymentSpec = FIRST, **view: Any) -> JobView:
     """A job on host h1 that has ended."""
     ended = job(OLD, spec, alive=False, **view)
-    return replace(ended, record=msgspec.structs.replace(ended.record, host="h1"))
+    return replace(ended, record=msgspec.structs.replace(ended.record, spark_host="h1"))
 
 
 HOST_ENDED: dict[str, Any] = {"exit_code": 1, "last_error": "Spark's JVM has ended", "host_ended": True}
@@ -530,5 +530,5 @@ def test_a_standby_whose_host_ended_does_not_fail_the_change() -> None:
 
 def test_the_host_of_the_live_job_is_reported() -> None:
     live = job(OLD)
-    live = replace(live, record=msgspec.structs.replace(live.record, host="h1"))
-    assert decided(FIRST, RUNNING, LIVE, live).status.host == "h1"
+    live = replace(live, record=msgspec.structs.replace(live.record, spark_host="h1"))
+    assert decided(FIRST, RUNNING, LIVE, live).status.spark_host == "h1"

@@ -17,7 +17,7 @@ from lozenge_deploy.supervision.job_process import StartRecord
 from tests.waiting import until
 
 FAKE = Path(__file__).with_name("fake_python.py")
-LIMITS = Limits(places=4, spare_from=100)
+LIMITS = Limits(capacity=4, spare_from=100)
 
 
 class Hosts:
@@ -47,12 +47,12 @@ class Hosts:
         self.now += seconds
         self.pool.tick(self.jobs)
 
-    def run(self, detector: str, fingerprint: str = "f", places: int = 1) -> str:
+    def run(self, detector: str, fingerprint: str = "f", weight: int = 1) -> str:
         """Starts a job of a detector; the name of its host."""
-        need = Need(detector, fingerprint, places)
-        until(lambda: self.pool.has_place(need, self.python))
+        need = Need(detector, fingerprint, weight)
+        until(lambda: self.pool.has_room(need, self.python))
         host = self.pool.take(need).name
-        self.jobs.append(StartRecord(detector, "r1", [], 1, "keep", 1, 1, 1.0, self.now, host, places))
+        self.jobs.append(StartRecord(detector, "r1", [], 1, "keep", 1, 1, 1.0, self.now, host, weight))
         self.tick()
         return host
 
@@ -94,7 +94,7 @@ def test_another_version_has_another_host(hosts: Hosts) -> None:
 def test_one_host_is_started_for_many_that_wait(hosts: Hosts) -> None:
     hosts.behave("slow")
     for name in "abc":
-        assert not hosts.pool.has_place(Need(name, "f"), hosts.python)
+        assert not hosts.pool.has_room(Need(name, "f"), hosts.python)
     assert hosts.running() == {"h1"}
 
 
@@ -102,14 +102,14 @@ def test_a_host_ends_once_nothing_has_run_there_for_a_while(hosts: Hosts) -> Non
     hosts.run("a")
     hosts.stop("a")
     hosts.tick()
-    assert not hosts.pool.leaving()
+    assert not hosts.pool.draining()
     hosts.tick(LIMITS.idle_seconds + 1)
     until(lambda: not hosts.running())
     hosts.tick()
     assert host_processes(hosts.folder) == []
 
 
-def test_after_the_death_of_a_host_its_detectors_are_parted(hosts: Hosts) -> None:
+def test_after_the_death_of_a_host_its_detectors_are_spread(hosts: Hosts) -> None:
     assert {hosts.run(name) for name in "abcd"} == {"h1"}
     hosts.kill("h1")
     assert hosts.pool.neighbours_at_end("h1") == 3
@@ -178,13 +178,13 @@ def test_the_log_of_a_host_that_ended_stays_and_its_number_is_used_once(hosts: H
     assert hosts.run("a") == "h2"
 
 
-def test_an_old_host_is_left_and_ends_with_its_last_detector(hosts: Hosts) -> None:
+def test_an_old_host_drains_and_ends_with_its_last_detector(hosts: Hosts) -> None:
     hosts.run("a")
     hosts.now += LIMITS.age_seconds
     hosts.tick()
-    assert list(hosts.pool.leaving()) == ["h1"]
+    assert list(hosts.pool.draining()) == ["h1"]
     assert hosts.run("a") == "h2"
-    hosts.jobs = [job for job in hosts.jobs if job.host == "h2"]
+    hosts.jobs = [job for job in hosts.jobs if job.spark_host == "h2"]
     hosts.tick()
     until(lambda: hosts.running() == {"h2"})
 
@@ -192,10 +192,10 @@ def test_an_old_host_is_left_and_ends_with_its_last_detector(hosts: Hosts) -> No
 def test_a_host_that_does_not_start_is_named_and_tried_again_later(hosts: Hosts) -> None:
     hosts.behave("dead")
     need = Need("a", "f")
-    assert not hosts.pool.has_place(need, hosts.python)
+    assert not hosts.pool.has_room(need, hosts.python)
     until(lambda: hosts.pool.has_ended("h1"))
     hosts.tick()
-    assert hosts.pool.has_place(need, hosts.python)  # so that the reason is reported
+    assert hosts.pool.has_room(need, hosts.python)  # so that the reason is reported
     with pytest.raises(SparkGone, match="no memory for a heap"):
         hosts.pool.take(need)
     assert hosts.running() == set()
@@ -207,25 +207,25 @@ def test_a_host_that_does_not_start_is_named_and_tried_again_later(hosts: Hosts)
 def test_a_python_that_does_not_exist_is_named(hosts: Hosts) -> None:
     missing = hosts.folder / "no-python"
     need = Need("a", "f")
-    assert not hosts.pool.has_place(need, missing)
-    assert hosts.pool.has_place(need, missing) or hosts.process("h1")
+    assert not hosts.pool.has_room(need, missing)
+    assert hosts.pool.has_room(need, missing) or hosts.process("h1")
     until(lambda: not hosts.running())
     hosts.tick()
-    assert hosts.pool.has_place(need, missing)
+    assert hosts.pool.has_room(need, missing)
     with pytest.raises(SparkGone, match="no-python"):
         hosts.pool.take(need)
 
 
 def test_a_host_that_never_listens_is_killed(hosts: Hosts) -> None:
     hosts.behave("slow")
-    assert not hosts.pool.has_place(Need("a", "f"), hosts.python)
+    assert not hosts.pool.has_room(Need("a", "f"), hosts.python)
     until(lambda: hosts.running() == {"h1"})
     hosts.tick(LIMITS.start_seconds + 10**9)
     until(lambda: hosts.pool.has_ended("h1"))
 
 
 def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:
-    hosts.new_pool(Limits(places=4, spare_from=2, spare_free_mb=0))
+    hosts.new_pool(Limits(capacity=4, spare_from=2, spare_free_mb=0))
     hosts.run("a")
     assert hosts.running() == {"h1"}
     hosts.run("b")

@@ -11,13 +11,13 @@ from lozenge_deploy.hosts.placement import (
     Need,
     is_awaited,
     place,
-    places_of,
-    reason_to_leave,
+    reason_to_drain,
     surplus,
     wants_spare,
+    weight_of,
 )
 
-LIMITS = Limits(places=4, spare_from=3)
+LIMITS = Limits(capacity=4, spare_from=3)
 MUCH_MB = 10 * LIMITS.spare_free_mb
 
 
@@ -32,23 +32,23 @@ def need(detector: str = "new", **fields: Any) -> Need:
 
 
 @pytest.mark.parametrize(
-    ("memory_mb", "cores", "places"), [(512, 1, 1), (450, 1, 1), (513, 1, 2), (2048, 1, 4), (512, 4, 4), (1024, 3, 3)]
+    ("memory_mb", "cores", "weight"), [(512, 1, 1), (450, 1, 1), (513, 1, 2), (2048, 1, 4), (512, 4, 4), (1024, 3, 3)]
 )
-def test_a_detector_takes_places_by_its_resources(memory_mb: int, cores: int, places: int) -> None:
-    assert places_of(memory_mb, cores) == places
+def test_a_detector_weighs_by_its_resources(memory_mb: int, cores: int, weight: int) -> None:
+    assert weight_of(memory_mb, cores) == weight
 
 
 def test_the_fullest_host_with_room_is_taken() -> None:
     hosts = [host("h1", "a"), host("h2", "a", "b", "c"), host("h3", "a", "b", "c", "d")]
     assert place(need(), hosts, {}, LIMITS) == "h2"
-    assert place(need(places=2), hosts, {}, LIMITS) == "h1"
+    assert place(need(weight=2), hosts, {}, LIMITS) == "h1"
 
 
 @pytest.mark.parametrize(
     "unfit",
     [
         host("h1", phase=HostPhase.STARTING),
-        host("h1", phase=HostPhase.LEAVING),
+        host("h1", phase=HostPhase.DRAINING),
         host("h1", fingerprint="another"),
         host("h1", "a", "b", "c", "d"),
         host("h1", detectors={"a": 4}),
@@ -63,8 +63,8 @@ def test_a_successor_starts_next_to_its_predecessor_even_on_a_full_host() -> Non
     assert place(need("a"), hosts, {}, LIMITS) == "h1"
 
 
-def test_a_successor_does_not_start_on_a_host_that_is_left() -> None:
-    hosts = [host("h1", "a", phase=HostPhase.LEAVING), host("h2")]
+def test_a_successor_does_not_start_on_a_draining_host() -> None:
+    hosts = [host("h1", "a", phase=HostPhase.DRAINING), host("h2")]
     assert place(need("a"), hosts, {}, LIMITS) == "h2"
 
 
@@ -87,11 +87,11 @@ def test_a_suspect_keeps_others_away() -> None:
     assert place(need(), hosts, {"suspect": 2}, LIMITS) == "h1"
 
 
-def test_a_host_that_is_old_or_had_many_processes_is_left() -> None:
-    assert not reason_to_leave(host("h1", "a", age_seconds=LIMITS.age_seconds), LIMITS)
-    assert "7 days old" in reason_to_leave(host("h1", "a", age_seconds=LIMITS.age_seconds + 1), LIMITS)
-    assert not reason_to_leave(host("h1", "a", placements=LIMITS.placements - 1), LIMITS)
-    assert "1000 processes" in reason_to_leave(host("h1", "a", placements=LIMITS.placements), LIMITS)
+def test_a_host_that_is_old_or_had_many_processes_drains() -> None:
+    assert not reason_to_drain(host("h1", "a", age_seconds=LIMITS.age_seconds), LIMITS)
+    assert "7 days old" in reason_to_drain(host("h1", "a", age_seconds=LIMITS.age_seconds + 1), LIMITS)
+    assert not reason_to_drain(host("h1", "a", placements=LIMITS.placements - 1), LIMITS)
+    assert "1000 processes" in reason_to_drain(host("h1", "a", placements=LIMITS.placements), LIMITS)
 
 
 USED = host("h1", "a", "b", "c", age_seconds=9)
@@ -126,9 +126,9 @@ def test_a_host_without_detectors_ends_after_a_while_but_for_the_spare() -> None
     assert surplus([USED, old, new], LIMITS) == {"h2"}
 
 
-def test_a_host_that_is_left_ends_with_its_last_detector() -> None:
-    assert surplus([host("h1", "a", phase=HostPhase.LEAVING)], LIMITS) == set()
-    assert surplus([host("h1", phase=HostPhase.LEAVING)], LIMITS) == {"h1"}
+def test_a_draining_host_ends_with_its_last_detector() -> None:
+    assert surplus([host("h1", "a", phase=HostPhase.DRAINING)], LIMITS) == set()
+    assert surplus([host("h1", phase=HostPhase.DRAINING)], LIMITS) == {"h1"}
 
 
 def test_a_host_that_starts_is_not_ended() -> None:

@@ -149,4 +149,4 @@ def _job_of(world: World, rule: str, live: JobStatus) -> JobProcess:
 
 def _host_of(world: World, rule: str) -> str:
     """The host of its live job, once the one that it replaced has ended; "" for a JVM of its own."""
-    return _job_of(world, rule, world.settled(rule)).record.host
+    return _job_of(world, rule, world.settled(rule)).record.spark_host
