@@ -1,16 +1,22 @@
-"""The texts of Spark's errors by which a job decides how to recover."""
+"""The texts of errors of Spark and its connector by which a job decides how to recover, or says what to do."""
 
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.avro import UNKNOWN_SCHEMA
 from lozenge.spark.internals import driver_jvm, errors, python_api
+from lozenge.spark.kafka_source import bounded
 
 Plan = Callable[[DataFrame], DataFrame]
 
@@ -62,6 +68,34 @@ def test_an_expression_names_its_line_in_a_session_that_was_started_without_line
         spark.range(1).select(1 / F.col("id")).collect()
     [context] = caught.value.getQueryContext()
     assert Path(__file__).name in context.callSite()
+
+
+def test_a_timestamp_beyond_what_the_source_can_read_overflows(spark: SparkSession, kafka: KafkaSettings) -> None:
+    topic = f"contract-{uuid4()}"
+    ensure_topics(kafka, [Topic(topic, 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})])
+    producer = Producer(kafka.client())
+    producer.produce(topic, "a", timestamp=2**63 // 1000 + 1)
+    assert producer.flush(30) == 0
+    with pytest.raises(Exception) as caught:
+        bounded(spark, kafka, "contract", topic, {0: (0, 1)}).collect()
+    assert errors.is_timestamp_overflow(caught.value)
+    assert not errors.are_records_gone(caught.value)
+
+
+def test_records_that_were_deleted_before_they_were_read_are_gone(spark: SparkSession, kafka: KafkaSettings) -> None:
+    topic = f"contract-{uuid4()}"
+    ensure_topics(kafka, [Topic(topic, 1)])
+    producer = Producer(kafka.client())
+    for value in "abc":
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+    admin = AdminClient(kafka.client())  # without it nobody would await the answer
+    [deleted] = admin.delete_records([TopicPartition(topic, 0, 2)]).values()
+    deleted.result(30)
+    with pytest.raises(Exception) as caught:
+        bounded(spark, kafka, "contract", topic, {0: (0, 3)}).collect()
+    assert errors.are_records_gone(caught.value)
+    assert not errors.is_timestamp_overflow(caught.value)
 
 
 def _append(folder: Path) -> None:

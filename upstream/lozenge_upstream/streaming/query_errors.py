@@ -1,13 +1,7 @@
 """Errors of Spark and Kafka in one line: their full text contains the plan, and the plan the token key."""
 
 from lozenge.errors import LozengeError
-
-OVERFLOW = "java.lang.ArithmeticException: long overflow"
-"""What Spark's source raises on a timestamp in nanoseconds. No expression of a mapping can overflow."""
-
-
-DATA_LOSS = ("OffsetOutOfRangeException", "KAFKA_DATA_LOSS", "data may have been lost")
-"""What Kafka's consumer and Spark's source say where the records to read next are gone."""
+from lozenge.spark.internals.errors import are_records_gone, is_timestamp_overflow
 
 
 def summary(error: Exception) -> str:
@@ -21,14 +15,14 @@ def failed(error: Exception) -> LozengeError:
     """The error of a query, for a person."""
     if isinstance(error, LozengeError):
         return error
-    if OVERFLOW in str(error):
+    if is_timestamp_overflow(error):
         return LozengeError(
             "normalising: a raw record has a Kafka timestamp that Spark cannot read: more than 9223372036854775 "
             "milliseconds, so its producer counts in nanoseconds",
             hint="nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets upstream --topic TOPIC "
             '--to "PARTITION:OFFSET"` resumes after it; set message.timestamp.after.max.ms on the topic',
         )
-    if any(sign in str(error) for sign in DATA_LOSS):
+    if are_records_gone(error):
         return LozengeError(
             f"normalising: raw records to read next are gone: {summary(error)}",
             hint="the next start names their topic, partition and offsets; `lozenge offsets upstream` accepts the loss",
