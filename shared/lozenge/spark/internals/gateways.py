@@ -12,6 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from lozenge.process.logging import logger
 from lozenge.spark.internals import driver_jvm
 from lozenge.spark.internals.driver_jvm import java
 from lozenge.spark.internals.scala import declared_field
@@ -64,7 +65,8 @@ class Gateway:
         self._session.interruptAll()
         self._server.shutdown()
         set_default_session(self._host)  # PySpark had made this one the default
-        forget_query_listener(self._session)
+        if not forget_query_listener(self._session):
+            logger().warning("this Spark keeps a session whose client is gone; a host of it should serve fewer clients")
         self._session.artifactManager().close()  # a temporary folder
 
 
@@ -160,12 +162,14 @@ def listeners(spark: SparkSession) -> int:
     return int(cast(Any, spark)._jsparkSession.sparkContext().listenerBus().listeners().size())
 
 
-def forget_query_listener(session: Any) -> None:
+def forget_query_listener(session: Any) -> bool:
     """Takes the listener of a session's queries from the context, which holds the whole session as long as it has it.
 
-    Assumes that the manager of a session's queries has it in a private field; if not, the session is kept.
+    Assumes that the manager of a session's queries has it in a private field; if not, the session is kept: False.
     """
     manager = session.streams()
-    if (found := declared_field(manager, "listenerBus")) is not None:
-        found.setAccessible(True)
-        session.sparkContext().removeSparkListener(found.get(manager))
+    if (found := declared_field(manager, "listenerBus")) is None:
+        return False
+    found.setAccessible(True)
+    session.sparkContext().removeSparkListener(found.get(manager))
+    return True
