@@ -17,6 +17,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("detector", "minute"),
     )
     op.create_table(
+        "alert_topics",
+        sa.Column("topic", sa.String(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("topic"),
+    )
+    op.create_table(
         "case_alerts",
         sa.Column("case_id", sa.String(), nullable=False),
         sa.Column("alert_id", sa.String(), nullable=False),
