@@ -20,7 +20,7 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_deploy.hosts.host_pool import SIZE
+from lozenge_deploy.hosts.host_pool import default_size
 from lozenge_deploy.hosts.host_process import HostProcess
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import test_memory_at_rest as jobs
@@ -99,7 +99,7 @@ def _cpu_seconds(roots: list[int]) -> float:
 
 @contextmanager
 def _host(folder: Path) -> Iterator[HostProcess]:
-    host = HostProcess.start(folder, Path(sys.executable), os.environ, SIZE, "f", now=time.time())
+    host = HostProcess.start(folder, Path(sys.executable), os.environ, default_size(), "f", now=time.time())
     try:
         until(host.ready)
         yield host

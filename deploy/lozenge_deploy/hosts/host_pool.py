@@ -16,17 +16,20 @@ from lozenge_deploy.hosts.running_host import RunningHost
 from lozenge_deploy.hosts.suspicions import Suspicions
 from lozenge_deploy.supervision.job_process import StartRecord
 
-SIZE = HostSize(cores=max(8, 2 * (os.cpu_count() or 1)), memory_mb=2048, new_mb=128)
-"""More task slots than cores: a task that waits, or hangs, keeps a slot and no core."""
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 10.0
 """A host that did not start is followed by another one after so long."""
 
 
+def default_size() -> HostSize:
+    """Of this machine: more task slots than cores, since a task that waits, or hangs, keeps a slot and no core."""
+    return HostSize(cores=max(8, 2 * (os.cpu_count() or 1)), memory_mb=2048, new_mb=128)
+
+
 class HostPool:
     """Used by one thread, and never blocks it. Hosts outlive the pool; the next one for the folder adopts them.
 
-    `environment` is what a host is started with, `size` its JVM. `clock` gives Unix seconds.
+    `environment` is what a host is started with, `size` its JVM (`default_size` if None). `clock` gives Unix seconds.
     """
 
     def __init__(
@@ -34,11 +37,11 @@ class HostPool:
         folder: Path,
         environment: Mapping[str, str],
         *,
-        size: HostSize = SIZE,
+        size: HostSize | None = None,
         limits: Limits = LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._folder, self._environment, self._size = folder, environment, size
+        self._folder, self._environment, self._size = folder, environment, size or default_size()
         self._limits, self._clock = limits, clock
         self._hosts: dict[str, RunningHost] = {}
         self._suspicions = Suspicions(limits.suspect_seconds)

@@ -32,13 +32,13 @@ def measure(visit: Visit) -> Iterator[Cell]:
         command, events = visit.system.command(start), Events(feed, gauge, start.task)
         visit.watch.look()
         began = time.time_ns()
-        with process(command, start) as running:
+        with process(command, start, visit.system.hosts()) as running:
             first = events.until(lambda _: True, running)
             events.flow(WARM_SECONDS)
             visit.watch.note()
             killed, fresh = time.time_ns(), events.next
             running.kill()
-        with process(command, start) as running:
+        with process(command, start, visit.system.hosts()) as running:
             again = events.until(lambda number: number >= fresh, running)
             events.flow(WARM_SECONDS)
             memory, idle = _rest(running, visit.plan.rest_seconds)

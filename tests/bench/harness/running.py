@@ -32,11 +32,13 @@ class Dead(Exception):
 
 
 class Running:
-    """`meter` reads what it costs; None where there is no process."""
+    """`meter` reads what it costs, with the `hosts` that work for it; None where there is no process."""
 
-    def __init__(self, process: "subprocess.Popen[bytes] | None", log: Path) -> None:
-        self._process, self._log = process, log
-        self.meter = Meter(psutil.Process(process.pid)) if process else None
+    def __init__(
+        self, process: "subprocess.Popen[bytes] | None", log: Path, hosts: Sequence[psutil.Process] = ()
+    ) -> None:
+        self._process, self._log, self._hosts = process, log, hosts
+        self.meter = Meter(psutil.Process(process.pid), *hosts) if process else None
 
     def await_outputs(self, gauge: Recorder, wanted: int, patience: float) -> bool:
         """Whether `wanted` records came out, the next one never later than `patience` seconds. Raises Dead."""
@@ -49,7 +51,7 @@ class Running:
         return count >= wanted
 
     def kill(self) -> None:
-        """Ends all of its processes, as a power cut would."""
+        """Ends all of its processes but its hosts, as a power cut would."""
         assert self._process
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -68,9 +70,9 @@ class Running:
     def memory_mb(self) -> float:
         """Of all of its processes; what several of them share is counted once."""
         assert self._process
-        leader = psutil.Process(self._process.pid)
-        sizes = (each.memory_full_info().pss for each in counted((leader, *leader.children(recursive=True))))
-        return sum(sizes) / 1e6
+        leaders = (psutil.Process(self._process.pid), *self._hosts)
+        tree = (each for leader in leaders for each in (leader, *leader.children(recursive=True)))
+        return sum(each.memory_full_info().pss for each in counted(tree)) / 1e6
 
     def check(self) -> None:
         """Raises Dead if it has ended."""
@@ -87,7 +89,8 @@ def started(system: System, start: Start) -> Iterator[Running]:
     """The system with topics of its own, which go with it. Raises Unavailable."""
     with placed(start):
         command = system.command(start) if system.command else None
-        with process(command, start) if command else nullcontext(Running(None, start.folder / "log")) as running:
+        waiting = nullcontext(Running(None, start.folder / "log"))
+        with process(command, start, system.hosts()) if command else waiting as running:
             yield running
 
 
@@ -104,8 +107,8 @@ def placed(start: Start) -> Iterator[None]:
 
 
 @contextmanager
-def process(command: Sequence[str], start: Start) -> Iterator[Running]:
-    """A process of the system, in the folder of its start."""
+def process(command: Sequence[str], start: Start, hosts: Sequence[psutil.Process]) -> Iterator[Running]:
+    """A process of the system, in the folder of its start; `hosts` work for it."""
     log = start.folder / "log"
     environment = os.environ | {
         "LOZENGE_KAFKA_BOOTSTRAP": start.kafka.bootstrap,
@@ -114,7 +117,7 @@ def process(command: Sequence[str], start: Start) -> Iterator[Running]:
     with log.open("ab") as out:
         started = subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=start.folder, process_group=0)
     with ended_behind(started, 30):
-        yield Running(started, log)
+        yield Running(started, log, hosts)
 
 
 def empty(kafka: KafkaSettings, topic: str = TOPICS.events) -> None:

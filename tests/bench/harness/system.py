@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
 from lozenge.contracts.schemas import newest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_upstream.settings import DEMO_TOKEN_KEY
@@ -135,7 +137,7 @@ class System:
     `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
     measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
     its time. Without a `hand_over` an update ends it and starts it again. Latency is measured after
-    `warm_up_seconds`.
+    `warm_up_seconds`. `hosts` gives processes that run already and work for it: what they cost counts as its own.
     """
 
     name: str
@@ -148,6 +150,7 @@ class System:
     core: frozenset[Shape] = frozenset()
     hand_over: HandOver | None = None
     warm_up_seconds: float = 0.0
+    hosts: Callable[[], Sequence[psutil.Process]] = tuple
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

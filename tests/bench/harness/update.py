@@ -40,7 +40,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     ):
 
         def launch(words: Sequence[str]) -> Running:
-            return stack.enter_context(process(words, start))
+            return stack.enter_context(process(words, start, system.hosts()))
 
         traffic = Traffic(feed, RATE)
         old = launch((system.hand_over.live if system.hand_over else system.command)(start))

@@ -1,21 +1,30 @@
 """Ours: the real process of a job, `python -m lozenge.job FOLDER`, under declarations that differ in one thing.
 
+One system has no JVM of its own: all of its processes use one Spark host, which the first of them starts.
+
 A declaration that this release does not know yet makes its system unavailable, and the row says so.
 """
 
+import atexit
 import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
-from functools import partial
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+
+import psutil
 
 from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase, read_job_status
 from lozenge.spark.realtime_batches import SHORT_BATCHES, SHORT_SECONDS
+from lozenge_deploy.hosts.host_pool import default_size
+from lozenge_deploy.hosts.host_process import HostProcess
 from tests.bench.harness.system import (
     ALL_KINDS,
     BACKLOG,
@@ -84,15 +93,30 @@ def warm_up_seconds(declared: Mapping[str, str]) -> float:
     return SHORT_BATCHES * (SHORT_SECONDS + 0.5) if "mode" in declared else 0.0
 
 
-def hand_over(declared: Mapping[str, str]) -> HandOver:
-    """By order files, as the agent does it."""
+@cache
+def spark_host() -> HostProcess:
+    """A Spark host as the agent starts it, for all jobs of this process that are to share one."""
+    folder = Path(tempfile.mkdtemp(prefix="lozenge-bench-"))
+    host = HostProcess.start(folder / "h1", Path(sys.executable), os.environ, default_size(), "bench", now=time.time())
+    atexit.register(host.kill)
+    wait_for(host.ready, "the Spark host")
+    return host
+
+
+def on_host() -> list[str]:
+    """The variable by which a job uses the host."""
+    return [f"LOZENGE_JOB_HOST={spark_host().folder}"]
+
+
+def hand_over(declared: Mapping[str, str], variables: Callable[[], Sequence[str]] = list) -> HandOver:
+    """By order files, as the agent does it; a process has these `variables` besides."""
 
     def begin(start: Start, generation: int, *, standby: bool) -> list[str]:
         folder = _folder(start, generation)
         folder.mkdir()
         JobSpec(generation=generation, standby=standby, settings=_settings(start.task)).write(folder)
         release = f"LOZENGE_JOB_RELEASE=r{generation}"
-        return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
+        return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release, *variables())
 
     def in_phase(start: Start, phase: JobPhase) -> bool:
         report = read_job_status(_folder(start, 2))
@@ -138,9 +162,20 @@ def _system(
     )
 
 
+def _on_host(name: str, **declared: str) -> System:
+    def start(start: Start) -> list[str]:
+        return command(start, declared, *on_host())
+
+    def hosts() -> list[psutil.Process]:
+        return [psutil.Process(spark_host().record.pid)]
+
+    return System(f"Lozenge, {name}", "ours", EXACTLY_ONCE, start, hand_over=hand_over(declared, on_host), hosts=hosts)
+
+
 SYSTEMS = (
     _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, trigger="0s"),
     _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE | UPDATE, UPDATE, trigger="1s"),
+    _on_host("on a Spark host", trigger="0s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
     _system("realtime, commit 1 m", REALTIME, HOP | LIFE | UPDATE, HOP | UPDATE, mode="realtime"),
     # with a commit that seldom, what it holds up is less than the 99th percentile looks at
