@@ -15,8 +15,8 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied
 from lozenge_deploy.local.platform import jobs_of, programs
+from lozenge_deploy.local.platform_request import Requested
 from lozenge_deploy.local.ports import LOOPBACK, free_port
-from lozenge_deploy.local.requested import Requested
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow

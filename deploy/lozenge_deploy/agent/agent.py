@@ -16,10 +16,10 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import Stop
 from lozenge_deploy.agent.controller import JobLauncher
+from lozenge_deploy.agent.decision import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
-from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease

@@ -7,11 +7,20 @@ what it reports, so a controller that has just started needs nothing but its fir
 import signal
 
 from lozenge_deploy.agent.actions import AppendEvent, Isolate, Kill, ReplicaState
+from lozenge_deploy.agent.decision import (
+    TIMEOUTS,
+    Decision,
+    Tick,
+    Timeouts,
+    count_exit,
+    report_fenced,
+    roll_back,
+    start,
+)
 from lozenge_deploy.agent.live_job import check_health, update_live
 from lozenge_deploy.agent.observation import JobView, Observed
 from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
 from lozenge_deploy.agent.restarts import Restarts
-from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts, count_exit, report_fenced, roll_back, start
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.hosts.troubles import HostTroubles, Trouble
 

@@ -44,7 +44,7 @@ def up(
     option repeats it. On a running platform --feed and --routing take effect at once. The notifier's API listens at
     127.0.0.1:8470, metrics at 127.0.0.1:9464; docs/reference/files-and-ports.md lists every file and port.
     """
-    from lozenge_deploy.local.requested import requested
+    from lozenge_deploy.local.platform_request import requested
 
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
@@ -84,7 +84,7 @@ def _sound(file: str | None) -> str | None:
 
 def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_run: bool, output: OutputFormat) -> None:
     """Makes a running platform do what is requested now; raises UsageError for what only a start can change."""
-    from lozenge_deploy.local.requested import request, requested
+    from lozenge_deploy.local.platform_request import request, requested
 
     if "port" in changes and changes["port"] != int(state["bootstrap"].rpartition(":")[2]):
         raise UsageError(
@@ -116,7 +116,7 @@ def _refuse_failed(folder: Path, state: dict[str, Any]) -> None:
 
 def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     """Starts the platform's process; its status once it is up."""
-    from lozenge_deploy.local.requested import request
+    from lozenge_deploy.local.platform_request import request
 
     request(folder, **changes, held=False)  # a reset of offsets that was killed holds upstream no longer
     (folder / _STATE).unlink(missing_ok=True)
@@ -161,7 +161,7 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.local.requested import request, requested
+    from lozenge_deploy.local.platform_request import request, requested
     from lozenge_deploy.operations.scaling import out_of_range
 
     folder = folder.absolute()
@@ -188,7 +188,7 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
 @contextmanager
 def no_upstream(folder: Path) -> Iterator[None]:
     """The platform in `folder`, if it runs, runs no instance of upstream within the block."""
-    from lozenge_deploy.local.requested import request
+    from lozenge_deploy.local.platform_request import request
 
     folder = folder.absolute()
     if _running(folder) is None:

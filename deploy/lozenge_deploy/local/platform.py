@@ -26,7 +26,7 @@ from lozenge.process.shutdown import StopSignal
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.local.requested import Requested, requested
+from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper

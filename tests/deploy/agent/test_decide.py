@@ -23,10 +23,10 @@ from lozenge_deploy.agent.actions import (
     Terminate,
 )
 from lozenge_deploy.agent.decide import decide
+from lozenge_deploy.agent.decision import TIMEOUTS, Decision
 from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
 from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
 from lozenge_deploy.agent.restarts import NO_BROKER, NO_BROKER_SECONDS, Restarts
-from lozenge_deploy.agent.tick import TIMEOUTS, Decision
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import StartRecord

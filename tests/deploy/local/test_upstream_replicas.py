@@ -9,7 +9,7 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.platform import apply_programs, programs
-from lozenge_deploy.local.requested import Requested, requested
+from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.upstream_replicas import instance_names
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor

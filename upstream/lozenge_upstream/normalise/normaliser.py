@@ -39,9 +39,9 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
-from lozenge_upstream.normalise.made import Made, Row, plain
 from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
 from lozenge_upstream.normalise.mapping_transforms import Text, TimestampIso, TimestampMMDDhhmmss, segments
+from lozenge_upstream.normalise.transform_result import Made, Row, plain
 from lozenge_upstream.normalise.transforms import make, without_card_numbers
 
 DECODE_KINDS = ("tombstone", "empty", "framed", "invalid-utf8", "lone-surrogate", "invalid-json")

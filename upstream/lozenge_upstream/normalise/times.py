@@ -3,7 +3,7 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lozenge_upstream.normalise.made import Made, fault
+from lozenge_upstream.normalise.transform_result import Made, fault
 
 _ISO_LOCAL = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
 _ISO_OFFSET = r"(Z|[+-][0-9]{2}:?[0-9]{2})"

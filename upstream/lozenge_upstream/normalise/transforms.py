@@ -19,7 +19,7 @@ from lozenge_upstream.normalise import mapping_transforms as m
 from lozenge_upstream.normalise import times
 from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
-from lozenge_upstream.normalise.made import OTHER_TYPE, Made, Row, fault
+from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault
 
 _INTEGER_DIGITS = 14  # what decimal(18,4) leaves before the point
 _TEXT = r"(?!true$|false$)[^\[{\p{Cntrl}][^\p{Cntrl}]{0,127}"

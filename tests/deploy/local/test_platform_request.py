@@ -13,7 +13,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.cli import local
 from lozenge_deploy.local.platform import apply_programs, newest_request, programs
-from lozenge_deploy.local.requested import FILE, Requested, request, requested
+from lozenge_deploy.local.platform_request import FILE, Requested, request, requested
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import invoke
