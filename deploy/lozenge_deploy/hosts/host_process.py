@@ -53,7 +53,7 @@ class HostProcess:
     ) -> "HostProcess":
         """Starts a host in `folder`, which must not exist, at `now` in Unix seconds; raises OSError."""
         folder.mkdir(parents=True, mode=0o700)
-        child = start_host(folder, str(python), environment, size, IDLE_SECONDS, NICE)
+        child = start_host(folder, str(python), environment, size, IDLE_SECONDS, nice=NICE, forks=True)
         record = HostRecord(fingerprint, child.pid, psutil.Process(child.pid).create_time(), now)
         replace(folder / RECORD, msgspec.json.encode(record).decode())
         started = cls(folder)

@@ -87,6 +87,11 @@ class Parts:
         """Twelve hex digits over the contents: the same parts, the same environment."""
         return _digest(self.wheel.sha256, self.lock, self.library.sha256, self.python)
 
+    @property
+    def base(self) -> str:
+        """Twelve hex digits over all but the detector's own wheel."""
+        return _digest(self.lock, self.library.sha256, self.python)
+
 
 def parts_of(folder: Path) -> Parts:
     """The parts of the detector in `folder`, built unless they have been for these very files.

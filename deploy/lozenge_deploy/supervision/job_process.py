@@ -161,7 +161,10 @@ class JobProcess:
         """Resident memory of all its processes."""
         total = 0
         with contextlib.suppress(psutil.Error):
-            for process in counted(self._leader.children(recursive=True)) if self._leader else ():
+            found = self._leader.children(recursive=True) if self._leader else []
+            if found and (job := _process_of(self.status())) is not None and job not in found:
+                found.append(job)
+            for process in counted(found):
                 with contextlib.suppress(psutil.Error):
                     total += process.memory_info().rss
         return total
@@ -173,7 +176,7 @@ class JobProcess:
         self._stopping_since = time.monotonic()
         if (status := self.status()) is None:
             self.kill()  # it has not begun to work
-        elif (job := known_process(status.pid, status.created)) is not None:
+        elif (job := _process_of(status)) is not None:
             with contextlib.suppress(psutil.Error):
                 job.terminate()
 
@@ -213,6 +216,11 @@ def newest_generation(jobs: Sequence[JobProcess]) -> int:
     """The newest generation of a start or a spec among `jobs`; 0 if there is none."""
     started = [job.record.generation for job in jobs]
     return max([0, *started, *(spec.generation for job in jobs if (spec := job.spec()) is not None)])
+
+
+def _process_of(status: JobStatus | None) -> psutil.Process | None:
+    """The process of a job: below the leader, or a fork of a Spark host's fork server; None if it has ended."""
+    return known_process(status.pid, status.created) if status is not None else None
 
 
 def _of_group(pid: int, group: int) -> bool:

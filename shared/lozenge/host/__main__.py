@@ -4,6 +4,8 @@ FOLDER/host.json says where it listens. It ends at SIGTERM, once it is idle for 
 """
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import threading
 from contextlib import suppress
@@ -38,9 +40,13 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=TOOL_SIZE.cores, help="task slots")
     parser.add_argument("--memory-mb", type=int, default=TOOL_SIZE.memory_mb, help="the heap")
     parser.add_argument("--new-mb", type=int, help="the new generation of it; left to Java unless given")
+    parser.add_argument("--forks", action="store_true", help="start a fork server for jobs in FOLDER")
     given = parser.parse_args()
     logging.configure(APP)
     stop = StopSignal()
+    if given.forks and sys.platform == "linux":  # it ends with this process, by its own look
+        command = [sys.executable, "-m", "lozenge.job.fork_server", str(given.folder)]
+        subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         spark = spark_session(
             "lozenge-host", cores=given.cores, memory_mb=given.memory_mb, new_mb=given.new_mb, conf=STATIC_CONF

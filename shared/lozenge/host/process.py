@@ -21,11 +21,18 @@ class HostSize:
 
 
 def start_host(
-    folder: Path, python: str, environment: Mapping[str, str], size: HostSize, idle_seconds: float, nice: int = 0
+    folder: Path,
+    python: str,
+    environment: Mapping[str, str],
+    size: HostSize,
+    idle_seconds: float,
+    *,
+    nice: int = 0,
+    forks: bool = False,
 ) -> "subprocess.Popen[bytes]":
     """Starts a host that leads a session of its own; it listens once it has published its address in `folder`.
 
-    It ends after so many seconds without a client. Raises OSError.
+    It ends after so many seconds without a client. With `forks` it has a fork server for jobs. Raises OSError.
     """
     temporary = folder / TEMPORARY
     shutil.rmtree(temporary, ignore_errors=True)  # of a host that was killed
@@ -35,6 +42,8 @@ def start_host(
     command += ["--cores", str(size.cores), "--memory-mb", str(size.memory_mb)]
     if size.new_mb is not None:
         command += ["--new-mb", str(size.new_mb)]
+    if forks:
+        command.append("--forks")
     # a path of its starter is none of those who come later, each of whom sends its own to its workers
     variables = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     with (folder / LOG).open("a") as log:

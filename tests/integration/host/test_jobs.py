@@ -3,16 +3,20 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.host.warm import warm_host
+from lozenge.job.fork_client import SOCKET
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import alerts, begin_at_the_end, event, send, wait_for
 from tests.integration.job.killing import detector_folder, job_process, run_through_a_kill
+from tests.waiting import until
 
 RULE = """
 from pyspark.sql import functions as F
@@ -54,10 +58,38 @@ def burst(first: int) -> list[dict[str, object]]:
     return [event(n, card=f"card_{n % 13}", amount="150.00") for n in range(first, first + MANY)]
 
 
-@pytest.mark.parametrize(("kind", "module"), [("rule", RULE), ("stateful", FOLD)])
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Jobs on the host are forks of a fork server, as on a host of the agent."""
+    monkeypatch.setenv("LOZENGE_BASE", "tests")
+    host = warm_host()
+    command = [sys.executable, "-m", "lozenge.job.fork_server", str(host)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=host) as server:
+        until((host / SOCKET).exists)
+        yield
+        server.kill()
+    (host / SOCKET).unlink()
+
+
+def is_fork(job: "subprocess.Popen[bytes]") -> bool:
+    """Whether the process that was started only represents a fork."""
+    return psutil.Process(job.pid).name() == "sh"
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "forked"), [("rule", RULE, False), ("rule", RULE, True), ("stateful", FOLD, True)]
+)
 def test_a_job_that_is_killed_loses_and_doubles_nothing(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, kind: str, module: str
+    kafka: KafkaSettings,
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    kind: str,
+    module: str,
+    forked: bool,
 ) -> None:
+    if forked:
+        request.getfixturevalue("forks")
     folder = detector_folder(tmp_path, module, {"kind": kind, "trigger": "100ms"})
     run_through_a_kill(kafka, spark, folder, (burst(0), burst(MANY)), MANY, kind, warm_host())
     found = alerts(kafka, folder.name)
@@ -67,6 +99,7 @@ def test_a_job_that_is_killed_loses_and_doubles_nothing(
         assert max(int(alert["reason"]) for alert in found) == -(-2 * MANY // 13)
 
 
+@pytest.mark.usefixtures("forks")
 def test_the_kill_of_one_job_is_not_noticed_by_its_neighbour(kafka: KafkaSettings, tmp_path: Path) -> None:
     host, folders = (
         warm_host(),
@@ -81,6 +114,7 @@ def test_the_kill_of_one_job_is_not_noticed_by_its_neighbour(kafka: KafkaSetting
             wait_for(lambda: all("query starts" in log.read_text() for log in logs), "their starts")
             send(kafka, burst(0))
             wait_for(lambda: all(alerts(kafka, folder.name) for folder in folders), "alerts of both")
+            assert is_fork(stays)
         send(kafka, burst(MANY))
         wait_for(lambda: len(alerts(kafka, folders[0].name)) >= 2 * MANY, "the alerts of the other")
         assert stays.poll() is None

@@ -1,0 +1,18 @@
+"""What an environment was made of, but for the detector's package: with an equal base processes may be forks of one."""
+
+import os
+import sys
+from pathlib import Path
+
+FILE = "base"
+"""The file in an environment that says it, written by who made the environment."""
+SETTING = "LOZENGE_BASE"
+"""The variable that says it for an environment without the file."""
+
+
+def base() -> str:
+    """Of the environment of this process; "" if nobody wrote it down."""
+    try:
+        return Path(sys.prefix, FILE).read_text("utf-8")
+    except OSError:
+        return os.environ.get(SETTING, "")
