@@ -76,6 +76,9 @@ def _a_job_and_the_jvm_of_both_are_killed(world: World) -> None:
     first, other = world.pid(one), world.settled(two)
     [host] = _hosts(world)
     assert _host_of(world, one) == _host_of(world, two) == host.name
+    forked_by = psutil.Process(first).parent()
+    assert forked_by is not None
+    assert "lozenge.job.fork_server" in forked_by.cmdline()
 
     with traffic(world, ids):
         os.kill(first, signal.SIGKILL)
