@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from lozenge.contracts.isolation import Isolation
 from lozenge.detector.manifest import Manifest, Resources
 from lozenge.errors import SparkGone
 from lozenge.kafka.settings import KafkaSettings
@@ -135,7 +136,8 @@ def _resources(spec: DeploymentSpec, declaration: Manifest) -> tuple[int, int]:
 
 def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
     memory_mb, cores = _resources(spec, declaration)
-    return declaration.shares(Resources(cores=cores, memory_mb=memory_mb), spec.isolation)
+    wanted = spec.isolation or declaration.isolation
+    return wanted is Isolation.SHARED and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
 
 
 def _fingerprint(python: Path) -> str:

@@ -203,10 +203,6 @@ class Manifest(_Section):
             raise ValueError(f'isolation = "shared": {refusal}')
         return self
 
-    def shares(self, resources: Resources, chosen: Isolation | None = None) -> bool:
-        """Whether the detector shares a JVM if it has such resources; an operator may have `chosen` for it."""
-        return (chosen or self.isolation) is Isolation.SHARED and not self.refused_sharing(resources)
-
     def refused_sharing(self, resources: Resources) -> str:
         """Why the detector cannot share a JVM if it has such resources; "" if it can."""
         if self.realtime:
