@@ -68,11 +68,11 @@ def connect(address: HostAddress, timeout: float) -> socket.socket:
     return socket.create_connection(("127.0.0.1", address.port), timeout=timeout)
 
 
-def receive_line(connection: socket.socket) -> bytes:
-    """One message; raises OSError if the connection ends or times out before, ValueError if it is too long."""
+def receive_line(connection: socket.socket, largest: int = LARGEST) -> bytes:
+    """One message; raises OSError if the connection ends or times out before, ValueError beyond `largest` bytes."""
     received = b""
     while not received.endswith(b"\n"):
-        if len(received) > LARGEST:
+        if len(received) > largest:
             raise ValueError("the message is too long")
         part = connection.recv(4096)
         if not part:

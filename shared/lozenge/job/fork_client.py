@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 
+from lozenge.host.address import receive_line
 from lozenge.host.base import base
 
 SOCKET = "fork.sock"
@@ -46,7 +47,7 @@ def run_forked() -> None:
             }
             socket.send_fds(connection, [b"\0"], [0, 1, 2])
             connection.sendall(json.dumps(request).encode() + b"\n")
-            pid = int(line(connection))
+            pid = int(receive_line(connection))
         except (OSError, ValueError):  # no fork server, or one that is ending: this process runs the job
             return
         if not pid:
@@ -57,16 +58,6 @@ def run_forked() -> None:
         lost = f"the process that the job in {folder} was forked from has ended"
         text = json.dumps({"level": "error", "event": lost, "hint": "a restart takes another Spark host"})
         os.execvp("sh", ["sh", "-c", _WAIT, "lozenge.job", str(pid), text, str(_LOST)])
-
-
-def line(connection: socket.socket) -> bytes:
-    """One line of the connection; raises OSError if it ends before."""
-    received = b""
-    while not received.endswith(b"\n"):
-        if not (part := connection.recv(65536)):
-            raise ConnectionResetError("the connection ended within a line")
-        received += part
-    return received[:-1]
 
 
 def _connect(connection: socket.socket, folder: str) -> None:

@@ -23,9 +23,10 @@ from typing import NoReturn
 
 import msgspec
 
+from lozenge.host.address import receive_line
 from lozenge.host.base import base
 from lozenge.host.log_lines import APP
-from lozenge.job.fork_client import SOCKET, line
+from lozenge.job.fork_client import SOCKET
 from lozenge.job.service import main
 from lozenge.process import logging
 from lozenge.process.shutdown import end
@@ -43,7 +44,9 @@ PRELOADED = (
 )
 """What a job imports only once it needs it, which every job on a host does."""
 _REQUEST_SECONDS = 5.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
+_LARGEST_REQUEST = 64 * 1024 * 1024
+"""Bytes: the variables of a process may take megabytes."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -82,7 +85,7 @@ class ForkServer:
     def serve(self) -> None:
         """Until the host is gone; the forks end with this process."""
         while os.getppid() == self._parent:
-            for key, _ in self._selector.select(_LOOK_SECONDS):
+            for key, _ in self._selector.select(_POLL_SECONDS):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj is self._woken:
@@ -99,7 +102,11 @@ class ForkServer:
                 connection.settimeout(_REQUEST_SECONDS)
                 _, streams, _, _ = socket.recv_fds(connection, 1, 3)
                 try:
-                    self._fork(connection, msgspec.json.decode(line(connection), type=ForkRequest), streams)
+                    self._fork(
+                        connection,
+                        msgspec.json.decode(receive_line(connection, _LARGEST_REQUEST), type=ForkRequest),
+                        streams,
+                    )
                 finally:
                     for stream in streams:
                         os.close(stream)

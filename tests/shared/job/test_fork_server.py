@@ -17,8 +17,6 @@ import pytest
 
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs Linux")
-
 SERVER = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -27,6 +25,8 @@ from lozenge.job import fork_server
 
 def main():
     job = sys.argv[1]
+    if job == "waits":
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
     print(json.dumps({
         "pid": os.getpid(), "argv": sys.argv[1:], "cwd": os.getcwd(), "greeting": os.environ.get("GREETING"),
         "server's": os.environ.get("OF_SERVER"), "zone": time.tzname[0], "prefix": sys.prefix,
@@ -35,10 +35,8 @@ def main():
     print("as well", file=sys.stderr, flush=True)
     if job == "raises":
         raise ValueError("no")
-    if job == "waits":
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
-        while True:
-            time.sleep(0.05)
+    while job == "waits":
+        time.sleep(0.05)
     return int(job)
 
 fork_server.main, fork_server.PRELOADED = main, ()
