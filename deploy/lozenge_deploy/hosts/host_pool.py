@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 
+from lozenge.detector.manifest import DEFAULT_MEMORY_MB
 from lozenge.errors import SparkGone
 from lozenge.host.process import HostSize
 from lozenge.process.logging import logger
@@ -22,8 +23,13 @@ RETRY_SECONDS = 10.0
 
 
 def default_size() -> HostSize:
-    """Of this machine: more task slots than cores, since a task that waits, or hangs, keeps a slot and no core."""
-    return HostSize(cores=max(8, 2 * (os.cpu_count() or 1)), memory_mb=2048, new_mb=128)
+    """Of this machine: more task slots than cores, since a task that waits, or hangs, keeps a slot and no core.
+
+    The largest result is that of a detector with default resources in a JVM of its own.
+    """
+    return HostSize(
+        cores=max(8, 2 * (os.cpu_count() or 1)), memory_mb=2048, result_mb=DEFAULT_MEMORY_MB // 4, new_mb=128
+    )
 
 
 class HostPool:

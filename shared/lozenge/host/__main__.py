@@ -25,6 +25,7 @@ from lozenge.process.shutdown import StopSignal, end
 from lozenge.spark.internals import driver_jvm
 from lozenge.spark.internals.gateways import Gateway
 from lozenge.spark.session import spark_session
+from lozenge.spark.session_provider import result_limit
 from lozenge.spark.training import train
 
 _CAPACITY = 50
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("--idle", type=float, default=float("inf"), help="seconds without a client after which it ends")
     parser.add_argument("--cores", type=int, default=TOOL_SIZE.cores, help="task slots")
     parser.add_argument("--memory-mb", type=int, default=TOOL_SIZE.memory_mb, help="the heap")
+    parser.add_argument("--result-mb", type=int, default=TOOL_SIZE.result_mb, help="the largest result of a batch")
     parser.add_argument("--new-mb", type=int, help="the new generation of it; left to Java unless given")
     parser.add_argument("--forks", action="store_true", help="start a fork server for jobs in FOLDER")
     given = parser.parse_args()
@@ -49,7 +51,11 @@ def main() -> int:
         subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         spark = spark_session(
-            "lozenge-host", cores=given.cores, memory_mb=given.memory_mb, new_mb=given.new_mb, conf=STATIC_CONF
+            "lozenge-host",
+            cores=given.cores,
+            memory_mb=given.memory_mb,
+            new_mb=given.new_mb,
+            conf=STATIC_CONF | result_limit(given.result_mb),
         )
         jvm = psutil.Process(driver_jvm.jvm_pid(spark))
         server = HostServer(lambda app: Gateway(spark, app), _CAPACITY, jvm, fingerprint())

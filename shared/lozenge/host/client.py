@@ -26,7 +26,10 @@ _LEASES: set[socket.socket] = set()
 
 
 class SharedJvm:
-    """Gives sessions of the JVM of the host in `folder`, with the cores, memory and configuration of the host."""
+    """Gives sessions of the JVM of the host in `folder`.
+
+    Cores, memory, the largest result and static configuration are those of the host, whatever a request says.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -13,10 +13,14 @@ TEMPORARY = "tmp"
 
 @dataclass(frozen=True, slots=True)
 class HostSize:
-    """The task slots of a host's JVM and its heap. `new_mb` of it are the new generation; None leaves it to Java."""
+    """The task slots of a host's JVM and its heap. `new_mb` of it are the new generation; None leaves it to Java.
+
+    `result_mb` is the largest result of a batch, of any client: Spark has one such limit for a JVM.
+    """
 
     cores: int
     memory_mb: int
+    result_mb: int
     new_mb: int | None = None
 
 
@@ -39,7 +43,7 @@ def start_host(
     temporary.mkdir(parents=True)
     (folder / FILE).unlink(missing_ok=True)
     command = [python, "-m", "lozenge.host", str(folder), "--idle", f"{idle_seconds:g}"]
-    command += ["--cores", str(size.cores), "--memory-mb", str(size.memory_mb)]
+    command += ["--cores", str(size.cores), "--memory-mb", str(size.memory_mb), "--result-mb", str(size.result_mb)]
     if size.new_mb is not None:
         command += ["--new-mb", str(size.new_mb)]
     if forks:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ SETTING = "LOZENGE_SPARK_HOST"
 """`off`: each tool starts a JVM of its own. A folder: hosts are there instead of in the user's cache."""
 IDLE_SECONDS = 15 * 60.0
 START_SECONDS = 90.0
-TOOL_SIZE = HostSize(most_slots(12), 2048)
+TOOL_SIZE = HostSize(most_slots(12), 2048, result_mb=512)
 """Task slots for a query in Real-Time Mode on an input of twelve partitions, and a heap for several tools at once."""
 _CONNECT_SECONDS = 2.0
 _POLL_SECONDS = 0.05
@@ -48,7 +49,9 @@ def tool_session(app: str, conf: Mapping[str, str] | None = None) -> SparkSessio
 
     Raises SparkGone if the host does not start or has ended, ToolchainError.
     """
-    request = SessionRequest(app, TOOL_SIZE.cores, TOOL_SIZE.memory_mb, conf=STATIC_CONF)
+    request = SessionRequest(
+        app, TOOL_SIZE.cores, TOOL_SIZE.memory_mb, result_mb=TOOL_SIZE.result_mb, conf=STATIC_CONF
+    )
     if spark_runs_here():
         session = SparkSession.builder.getOrCreate().newSession()
     elif os.environ.get(SETTING) == "off":
@@ -79,7 +82,7 @@ def warm_host() -> Path:
 def _folder() -> Path:
     """Of the host for exactly this Java, these jars, flags and settings, and this PySpark, wherever it is installed."""
     options = {name: os.environ.get(name, "") for name in _JAVA_OPTIONS}
-    known = [fingerprint(), str(java_home()), options, STATIC_CONF, TOOL_SIZE.cores, TOOL_SIZE.memory_mb]
+    known = [fingerprint(), str(java_home()), options, STATIC_CONF, asdict(TOOL_SIZE)]
     name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:12]
     set_to = os.environ.get(SETTING)
     return (Path(set_to) if set_to else cache_path("hosts")) / name

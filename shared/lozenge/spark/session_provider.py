@@ -20,7 +20,10 @@ from lozenge.spark.session import spark_session
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """The session that a process needs; see `spark_session`. `result_mb` is the largest result of a batch."""
+    """The session that a process needs; see `spark_session`.
+
+    `result_mb` is the largest result of a batch. A JVM that is shared has a limit of its own, the same for all.
+    """
 
     app: str
     cores: int
@@ -29,6 +32,11 @@ class SessionRequest:
     master: str | None = None
     result_mb: int | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def result_limit(megabytes: int) -> dict[str, str]:
+    """The static configuration by which a JVM takes no larger result of a Spark job, of whichever session."""
+    return {"spark.driver.maxResultSize": f"{megabytes}m"}
 
 
 class SessionProvider(Protocol):
@@ -55,7 +63,7 @@ class OwnJvm:
 
     def start(self, request: SessionRequest) -> SparkSession:
         """Takes some seconds; raises ToolchainError, SparkGone."""
-        limit = {} if request.result_mb is None else {"spark.driver.maxResultSize": f"{request.result_mb}m"}
+        limit = {} if request.result_mb is None else result_limit(request.result_mb)
         return spark_session(
             request.app,
             cores=request.cores,

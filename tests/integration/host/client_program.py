@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from lozenge.host.client import SharedJvm
 from lozenge.host.cost import SharedMeter
-from lozenge.spark.internals.driver_jvm import java
+from lozenge.spark.internals.driver_jvm import java, spark_context
 from lozenge.spark.session_provider import SessionRequest
 
 
@@ -86,6 +86,20 @@ def cost(spark: SparkSession, _: str) -> Iterator[object]:
         found = meter.read()
         yield [found.cpu_seconds, found.memory_bytes, psutil.Process().memory_info().rss]
         spark.range(1).select(busy("id")).collect()
+
+
+def result(spark: SparkSession, limit: str) -> Iterator[object]:
+    """The limit of the host's results, and what becomes of a larger one; it is lowered to `limit` meanwhile."""
+    conf, name = spark_context(spark).conf(), "spark.driver.maxResultSize"
+    before = conf.get(name)
+    conf.set(name, limit)
+    try:
+        spark.range(100_000).toArrow()
+        yield [before, "collected"]
+    except Exception as error:
+        yield [before, str(error)]
+    finally:
+        conf.set(name, before)
 
 
 def stop(spark: SparkSession, _: str) -> Iterator[object]:

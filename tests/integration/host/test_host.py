@@ -17,7 +17,8 @@ from lozenge.errors import SparkGone
 from lozenge.host.address import LOG, published
 from lozenge.host.client import SharedJvm
 from lozenge.host.log_lines import APP, app_of
-from lozenge.host.warm import tool_session, warm_host
+from lozenge.host.warm import TOOL_SIZE, tool_session, warm_host
+from lozenge.spark.internals import errors
 from lozenge.spark.session_provider import SessionRequest
 from tests.integration.harness import wait_for
 
@@ -115,6 +116,17 @@ def test_a_client_that_stops_spark_stops_it_for_nobody(host: Path) -> None:
             assert stops.process.wait() == 0
         before = other.says()
         wait_for(lambda: other.says() > before + 3, "further batches of the other")
+
+
+def test_a_result_above_the_limit_of_the_host_ends_the_query_of_its_client_alone(host: Path) -> None:
+    with client(host, "small", "stream") as small:
+        small.says()
+        with client(host, "large", "result", "200k") as large:
+            limit, outcome = large.says()
+        assert limit == f"{TOOL_SIZE.result_mb}m"
+        assert errors.is_result_too_large(Exception(outcome)), outcome
+        before = small.says()
+        wait_for(lambda: small.says() > before + 3, "further batches of the other")
 
 
 def test_functions_run_in_workers_of_their_client_which_end_with_it(host: Path, tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ class Recovery:
         if isinstance(error, LozengeError):
             raise error
         log = logger()
-        if limit is not None and errors.is_result_too_large(error) and limit.shrink():
+        if limit is not None and errors.is_result_too_large(error):
+            if not limit.shrink():
+                raise DetectorError(
+                    f"running {self._app}: the result of one event is too large for the driver: {first_line(error)}",
+                    hint='emit fewer alerts of one event, or set memory_mb = ... and isolation = "own" in the manifest',
+                ) from error
             self._checkpoint.forget(batch)
             log.warning("batch too large for the driver, halved", max_batch=limit.value)
             return

@@ -78,6 +78,14 @@ def test_a_batch_too_large_for_the_driver_is_halved_and_planned_again(tmp_path: 
     assert (limit.value, checkpoint.last_planned()) == (50, -1)
 
 
+def test_a_single_event_whose_result_is_too_large_ends_the_job_and_says_so(tmp_path: Path) -> None:
+    query = Query(4)
+    recover, _ = recovering(query, tmp_path)
+    with pytest.raises(DetectorError, match="the result of one event is too large for the driver"):
+        recover.after(ValueError("is_result_too_large"), 3, {0: (4, 5)}, BatchLimit(1))
+    assert query.excluded == [], "the record is processed by a release or a JVM that can"
+
+
 def test_a_checkpoint_of_other_settings_is_renewed(tmp_path: Path) -> None:
     recover, checkpoint = recovering(Query(), tmp_path)
     checkpoint.renew()
