@@ -49,9 +49,7 @@ def tool_session(app: str, conf: Mapping[str, str] | None = None) -> SparkSessio
 
     Raises SparkGone if the host does not start or has ended, ToolchainError.
     """
-    request = SessionRequest(
-        app, TOOL_SIZE.cores, TOOL_SIZE.memory_mb, result_mb=TOOL_SIZE.result_mb, conf=STATIC_CONF
-    )
+    request = SessionRequest(app, TOOL_SIZE.cores, TOOL_SIZE.memory_mb, result_mb=TOOL_SIZE.result_mb, conf=STATIC_CONF)
     if spark_runs_here():
         session = SparkSession.builder.getOrCreate().newSession()
     elif os.environ.get(SETTING) == "off":
