@@ -173,5 +173,5 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	@touch $@
 
 .PHONY: docs
-docs: .venv/.ready ## write the generated parts of docs/ again: docs/cli.md
+docs: .venv/.ready ## write what the code says into docs/ again: the command, the reference
 	@$(PYTHON) -m tests.documents
