@@ -144,7 +144,7 @@ lock: .venv/.ready ## resolve every dependency again: requirements/*.txt, jars.s
 	$(PYTHON) -m lozenge.toolchain lock
 
 .PHONY: clean
-clean: ## remove .venv and what the tools left behind; the user's cache stays
+clean: ## remove .venv and what the tools wrote; the user's cache stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

@@ -35,7 +35,7 @@ def docker_answers() -> bool:
 
 
 def container_wanted() -> bool:
-    """Whether this run asked for Kafka in a container instead of the embedded broker."""
+    """Whether this run requested Kafka in a container instead of the embedded broker."""
     return os.environ.get("LOZENGE_TEST_BROKER") == "container"
 
 

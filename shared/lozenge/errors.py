@@ -26,7 +26,7 @@
         ├── OffsetsLost           retention removed the job's next events, or its committed offsets are unknown
         ├── StaleGeneration       a newer generation of this job has replaced it
         ├── ChangeFailed          (lozenge_deploy.control.client) a requested change was refused or rolled back
-        ├── LeadershipLost        (lozenge_deploy.control.leader_election) another agent leads now
+        ├── LeadershipLost        (lozenge_deploy.control.leader_election) another agent is the leader
         └── Fenced                the broker refused this writer: another one called init_transactions
 
 The caller that catches one decides by the first level: retry, dead letter, or stop. `exit_code` is what a

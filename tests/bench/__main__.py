@@ -30,7 +30,7 @@ from tests.integration.harness import ended_behind
 
 
 def main() -> int:
-    """Measures the rows that were asked for; the exit code."""
+    """Measures the rows that were requested; the exit code."""
     given = asked(row.discovered(), system.discovered(), __doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
     here = [(each, systems) for each, systems in given.rows if each.partitions in (0, TOPICS.partitions)]

@@ -1,4 +1,4 @@
-"""A release that falls ill when it is live is contained and rolled back, and the others notice nothing of it.
+"""A release that becomes unhealthy when it is live is contained and rolled back, and the others notice nothing of it.
 
     python -m pytest -q -s tests/bench/test_containment.py
 
@@ -15,7 +15,7 @@ from lozenge_deploy.control.client import Control
 from tests.bench.harms import FLOODS, HARMS, deploy_what_becomes_unhealthy
 from tests.bench.world import Operations, World, wait_until, world_of
 
-DETECTORS = {"well": "rule", "fold": "stateful", "ill": "rule"}
+DETECTORS = {"well": "rule", "fold": "stateful", "unhealthy": "rule"}
 RATE = 100
 LOG_BYTES = 2 * 200_000_000
 """What a flood of batches may leave; see `Shipper`: it empties what is over 32 MB as soon as it looks."""
@@ -30,33 +30,33 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 def test_an_unhealthy_release_is_rolled_back_and_the_others_continue(world: World, harm: str) -> None:
-    file = deploy_what_becomes_unhealthy(world, "ill", harm)
-    begin, ill = time.time(), world.pid("ill")
+    file = deploy_what_becomes_unhealthy(world, "unhealthy", harm)
+    begin, pid = time.time(), world.pid("unhealthy")
     file.touch()
-    assert wait_until(lambda: _rolled_back(world, "ill", begin) != "")
+    assert wait_until(lambda: _rolled_back(world, "unhealthy", begin) != "")
     after = time.time() - begin
-    assert wait_until(lambda: (live := world.live("ill")) is not None and live.pid != ill)
+    assert wait_until(lambda: (live := world.live("unhealthy")) is not None and live.pid != pid)
     again = time.time() - begin
     file.unlink()
     time.sleep(5)
     assert not _disturbed(world, begin)
-    why = _rolled_back(world, "ill", begin).splitlines()[0]
+    why = _rolled_back(world, "unhealthy", begin).splitlines()[0]
     print(f"rolled back after {after:.0f} s, live again after {again:.0f} s: {why}", flush=True)
 
 
 def test_a_flooded_log_takes_little_room_and_the_others_continue(world: World) -> None:
-    file = deploy_what_becomes_unhealthy(world, "ill", FLOODS)
+    file = deploy_what_becomes_unhealthy(world, "unhealthy", FLOODS)
     begin = time.time()
     file.touch()
     sizes = []
     while time.time() < begin + 30:
-        sizes.append(sum(log.stat().st_size for log in (world.jobs / "ill").glob("*/log")))
+        sizes.append(sum(log.stat().st_size for log in (world.jobs / "unhealthy").glob("*/log")))
         time.sleep(0.2)
     file.unlink()
     assert not _disturbed(world, begin)
     assert max(sizes) < LOG_BYTES
     print(f"a million lines a batch: the log took {max(sizes) / 1e6:.0f} MB at most", flush=True)
-    Operations(world).rollback("ill")
+    Operations(world).rollback("unhealthy")
 
 
 def test_a_broker_that_is_away_while_a_change_is_watched_rolls_nothing_back(world: World) -> None:
@@ -83,7 +83,7 @@ def test_in_the_end_every_event_has_its_alert_once(world: World) -> None:
 
 
 def _disturbed(world: World, begin: float) -> list[str]:
-    others = [name for name in DETECTORS if name != "ill"]
+    others = [name for name in DETECTORS if name != "unhealthy"]
     return [line for name in others for line in world.watcher.disturbances(name, begin, time.time())]
 
 

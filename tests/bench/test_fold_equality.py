@@ -63,7 +63,7 @@ def plain(keys: int) -> list[tuple[str, str, str]]:
     make, found = event_type(COLUMNS), []
     for event in events():
         slot = slots[partition_of(event["card_id"].encode(), PARTS)]
-        for outcome in slot.advance(key_bytes(event[c] for c in BY[keys]), make(*(event[c] for c in COLUMNS))):
+        for outcome in slot.process(key_bytes(event[c] for c in BY[keys]), make(*(event[c] for c in COLUMNS))):
             assert isinstance(outcome, Raised)
             found.append((event["card_id"], event["event_id"], outcome.alert.reason))
     assert sum(len(slot.entries) for slot in slots) == keys

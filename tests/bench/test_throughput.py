@@ -73,7 +73,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
     ]
     before = _rss()
     slot = PartitionState(fold, loaded.detector.settings())
-    seconds = _timed(lambda: [slot.advance(key_bytes((e[2], e[3], e[4], e[5])), e) for e in events])
+    seconds = _timed(lambda: [slot.process(key_bytes((e[2], e[3], e[4], e[5])), e) for e in events])
     print(
         f"\nplain fold, 1,000,000 new keys: {KEYS / seconds:,.0f} events/s, {(_rss() - before) / KEYS:,.0f} bytes a key"
     )

@@ -29,8 +29,8 @@ FULL_DISK = "full disk of"
 class Order:
     """What a campaign is to be: `faults` in all unless `seconds` are over before, at least `records` raw records.
 
-    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. It has
-    come to rest when nothing has come for `quiet` seconds. If it is `realtime`, upstream and the rule run in Real-Time
+    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. It is
+    drained when nothing has come for `quiet` seconds. If it is `realtime`, upstream and the rule run in Real-Time
     Mode.
     """
 

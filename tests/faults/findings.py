@@ -3,7 +3,7 @@
 lost-write    acknowledged, and not in the topic
 unseen        it should have come out of a stage, and has not
 duplicate     it came out more than once
-unexpected    nothing asked for it, or it is not what should have come
+unexpected    nothing calls for it, or it is not what should have come
 out-of-order  an event precedes an earlier one of its card
 gap           a number of a notification is missing, or repeated, in its partition
 """

@@ -68,8 +68,8 @@ class Flow(threading.Thread):
         self._more.extend((min(SLICE, count - at), sort) for at in range(0, count, SLICE))
 
     @property
-    def asked_for(self) -> bool:
-        """Whether there are records that were asked for at once and are not sent yet."""
+    def requested(self) -> bool:
+        """Whether there are records that were requested at once and are not sent yet."""
         return bool(self._more)
 
     def end(self) -> None:

@@ -35,7 +35,7 @@ class Recovery:
         deadline = time.monotonic() + seconds
         flow = self._scene.flow
         self._until(self._scene.complete, "all of it runs", deadline)
-        self._until(lambda: not flow.asked_for, "the broker takes what is sent", deadline)
+        self._until(lambda: not flow.requested, "the broker takes what is sent", deadline)
         sent = flow.sent
         self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
         self._passed("upstream", [TOPICS.raw_json], deadline)

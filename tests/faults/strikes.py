@@ -126,7 +126,7 @@ def _rollback(scene: Scene, fault: Fault) -> str:
 
 
 def _pause(scene: Scene, fault: Fault) -> str:
-    """What is paused is resumed, however often that must be asked for."""
+    """What is paused is resumed, however often that must be requested."""
     said = _operate(scene, "pause", fault.target)
     deadline = time.monotonic() + RESUME_SECONDS
     while (refused := _operate(scene, "resume", fault.target)) and time.monotonic() < deadline:

@@ -14,7 +14,7 @@ def test_a_longer_plan_begins_as_the_shorter_one_does() -> None:
     assert plan(7, 90, ALL)[:30] == plan(7, 60, ALL)[:30]
 
 
-def test_it_has_as_many_faults_as_were_asked_for() -> None:
+def test_it_has_as_many_faults_as_were_requested() -> None:
     for count in range(1, 40):
         assert sum(len(incident.faults) for incident in plan(3, count, ALL)) == count
 

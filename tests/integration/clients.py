@@ -26,7 +26,7 @@ SETTLING_SECONDS = 0.5
 
 
 class Clients(NamedTuple):
-    """Threads share them, as librdkafka allows. A topic's `partitions` are asked for once.
+    """Threads share them, as librdkafka allows. A topic's `partitions` are requested once.
 
     `readers` has a consumer for each group of which offsets are read; none of them ever joins its group.
     """
@@ -56,7 +56,7 @@ def forget_clients() -> None:
 
 
 def settled_ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
-    """The same once no transaction holds back what is written now, or after `SETTLING_SECONDS`.
+    """The same once no transaction hides what is written now, or after `SETTLING_SECONDS`.
 
     A producer's commit returns when the coordinator has decided it; readers see it when the markers are written.
     """

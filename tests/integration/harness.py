@@ -124,7 +124,7 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
 def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
     """Commits the present end of the events topic for a detector.
 
-    An aggregate would read back what other tests of the file have sent, and take later events for late ones.
+    An aggregate would replay what other tests of the file have sent, and take later events for late ones.
     """
     ends = clients.ends(kafka, kafka.topics.events)
     if kind == "aggregate":

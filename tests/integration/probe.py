@@ -76,7 +76,7 @@ class TopicProbe:
         self._decoded: dict[Callable[[bytes], Any], list[Any]] = {}
         self._failure: KafkaError | None = None
         self._closing = threading.Event()
-        # records that were trimmed from the beginning are not missed, those behind a start that was asked for are
+        # records that were trimmed from the beginning are not missed, those behind a start that was requested are
         self._reset = "earliest" if starts is None else "error"
         self._positions = dict(starts) if starts is not None else dict.fromkeys(ends(kafka, topic), 0)
         self._thread = threading.Thread(target=self._run, name=f"probe of {topic}", daemon=True)

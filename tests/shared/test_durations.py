@@ -1,4 +1,4 @@
-"""Durations are written as people write them, and read back as they were."""
+"""Durations are written as people write them, and parsed as they were."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from lozenge.durations import duration, text_of
 
 
 @pytest.mark.parametrize("text", ["0s", "90s", "10m", "36h", "30d", "100ms", "0.25ms", "1234567.891ms", "-10m", "1.5s"])
-def test_a_written_duration_reads_back_the_same(text: str) -> None:
+def test_a_written_duration_parses_to_the_same(text: str) -> None:
     assert duration(text_of(duration(text))) == duration(text)
 
 

@@ -28,7 +28,7 @@ class ClassFile:
 class ClassPath:
     """The classes of some jars; of one that is in several, the first.
 
-    Classes of the JDK are taken to define whatever is asked for.
+    Classes of the JDK are taken to define whatever is requested.
     """
 
     def __init__(self, jars: Sequence[Path]) -> None:

@@ -1,1 +1,1 @@
-"""The normaliser: raw authorisations in, canonical events out, what cannot be understood set aside."""
+"""The normaliser: raw authorisations in, canonical events out, dead letters for what cannot be understood."""

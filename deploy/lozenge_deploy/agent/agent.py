@@ -94,7 +94,7 @@ class Agent:
         while not stop.wait(TICK_SECONDS):
             try:
                 if self._leadership.tick():
-                    self._lead()
+                    self._tick_as_leader()
                 elif self._leadership.leading:
                     self._stability.interrupted(time.monotonic())
                 else:
@@ -113,7 +113,7 @@ class Agent:
             self._logs.clean_up([folder for replicas in replica_sets for folder in replicas.folders])
         self._shut_down()
 
-    def _lead(self) -> None:
+    def _tick_as_leader(self) -> None:
         if self._specs is None:
             self._assume_leadership()
         assert self._specs is not None

@@ -90,7 +90,7 @@ def _successor_failed(tick: Tick, ended: JobView) -> None:
 
 
 def finish_cut_over(tick: Tick, successor: JobView) -> None:
-    """The successor is live: it becomes the live job, and its predecessor is stopped."""
+    """The successor is live: it becomes the live job, and the previous one is stopped."""
     before, since = tick.live, successor.status.since if successor.status is not None else {}
     tick.remember(live=successor.id, successor=None, cut_over_at=None)
     tick.report(fenced_from=since)

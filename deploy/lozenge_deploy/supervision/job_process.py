@@ -119,7 +119,7 @@ class JobProcess:
         return self.record.process == list(process)
 
     def alive(self) -> bool:
-        """Whether any process of its group runs. What its leader leaves behind is killed after some seconds."""
+        """Whether any process of its group runs. Orphans of its leader are killed after some seconds."""
         running = self._leader is not None and runs(self._leader)
         if self._child is not None:
             self._child.poll()  # reaps it, after the check: a leader that was seen to have exited always is reaped

@@ -4,16 +4,16 @@
     on_timer(state, at, settings) -> alerts and timers
 
 Contract, whatever the batches are and however often the job is started again:
-- events of one slot (input partition) are folded in offset order;
-- a key's clock is the largest event time it has seen, the slot's clock the largest of all its keys';
+- events of one input partition are folded in offset order;
+- a key's clock is the largest event time it has seen, the partition's clock the largest of all its keys';
 - a key's timers that are due by its next event's time fire before that event; a silent key is woken
-  once the slot's clock has passed the timer by `grace`;
+  once the partition's clock has passed the timer by `grace`;
 - an event is never dropped for being late;
 - an event id among the last `REMEMBERED` of its key is a repeat and is ignored;
 - an exception, or a state that cannot be stored, leaves the state as it was before that event and yields one
   `Failure`;
 - a key that has been silent for more than `expires` (on its own clock), with no timer to come, starts
-  without state; its state is dropped once the slot's clock has passed that moment by `grace`.
+  without state; its state is dropped once the partition's clock has passed that moment by `grace`.
 """
 
 import heapq
@@ -150,7 +150,7 @@ class PartitionState(Generic[S]):
         self._agenda: list[tuple[datetime, Key, bool]] = []
 
     def restore(self, key: Key, entry: Entry[S]) -> None:
-        """Puts back an entry that was stored; the slot's clock follows the entries'."""
+        """Puts back an entry that was stored; the partition's clock follows the entries'."""
         self.entries[key] = entry
         if self.clock is None or entry.clock > self.clock:
             self.clock = entry.clock
@@ -158,7 +158,7 @@ class PartitionState(Generic[S]):
             heapq.heappush(self._agenda, (at, key, False))
         heapq.heappush(self._agenda, (self._end(entry), key, True))
 
-    def inherit(self, before: "PartitionState[S]") -> None:
+    def adopt(self, before: "PartitionState[S]") -> None:
         """Takes the entries and the clock of another, whose changes have been stored."""
         for key, entry in before.entries.items():
             self.restore(key, entry)
@@ -167,7 +167,7 @@ class PartitionState(Generic[S]):
     def changes(self, *, all_dropped: bool = False) -> Iterator[tuple[Key, Entry[S] | None]]:
         """What to store since it was last asked: entries, and None for each that was stored and is dropped.
 
-        With `all_dropped`, None also for those that were not stored, as far as this slot knows.
+        With `all_dropped`, None also for those that were not stored, as far as is known here.
         """
         for key, was_there in self._changed.items():
             entry = self.entries.get(key)
@@ -175,7 +175,7 @@ class PartitionState(Generic[S]):
                 yield key, entry
         self._changed.clear()
 
-    def advance(self, key: Key, event: Any) -> list[Outcome]:
+    def process(self, key: Key, event: Any) -> list[Outcome]:
         """Folds one event, which must come in offset order, after waking every silent key that is due."""
         outcomes: list[Outcome] = []
         now: datetime = event.event_time
@@ -192,7 +192,7 @@ class PartitionState(Generic[S]):
         if now > entry.clock:
             if not entry.timers and now - entry.clock > self._fold.expires:
                 entry.state, entry.recent = self._fold.state(), b""
-            # also for an event that fails: some entry must hold the slot's clock, or a restart would lose it
+            # also for an event that fails: some entry must hold the partition's clock, or a restart would lose it
             entry.clock = now
             self._changed.setdefault(key, True)
         digest = blake2b(event.event_id.encode(), digest_size=_DIGEST_BYTES).digest()

@@ -115,8 +115,8 @@ class Manifest(_Section):
     published once."""
 
     trigger: TextDuration = timedelta(seconds=1)
-    """The time between two batches; in Real-Time Mode between two commits, then `1m` unless declared and at least
-    `5s`. Such a commit delays events: by 0.3 s in a rule, by 0.6 to 0.9 s in an aggregate."""
+    """The time from one batch to the next; in Real-Time Mode from one commit to the next, then `1m` unless declared and
+    at least `5s`. Such a commit delays events: by 0.3 s in a rule, by 0.6 to 0.9 s in an aggregate."""
 
     max_batch: Annotated[int, Field(ge=1)] = 200_000
     """The largest number of events in one batch. A backlog is processed in batches of this size."""

@@ -21,7 +21,7 @@ from lozenge.spark.session_provider import SessionRequest
 
 _CONNECT_SECONDS = 10.0
 _GRANT_SECONDS = 60.0
-"""A predecessor of the same name may still be ending."""
+"""A previous instance of the same name may still be ending."""
 _LEASES: set[socket.socket] = set()
 
 

@@ -99,7 +99,7 @@ class HostServer:
                 self._lease(connection, request)
 
     def _lease(self, connection: socket.socket, request: Request) -> None:
-        """Lets a client in once its predecessors of the same app are gone, and waits for its end."""
+        """Lets a client in once the previous instances of its app are gone, and waits for its end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._ending[request.app])
             if self._clients >= self._capacity:

@@ -163,7 +163,7 @@ def gaps(covered: Sequence[Interval]) -> list[Interval]:
     return [Interval(p, end, begin) for p, end, begin in _seams(covered) if end < begin <= next_.get(p, begin)]
 
 
-def left_behind(segments: Sequence[CoverageSegment], covered: Sequence[Interval]) -> list[Interval]:
+def backfill_gaps(segments: Sequence[CoverageSegment], covered: Sequence[Interval]) -> list[Interval]:
     """The parts of gaps that a start has left for a backfill; a reset of offsets skips events on purpose."""
     starts = [
         segment for segment in segments if segment.reason == STARTED and segment.input_id == segments[-1].input_id

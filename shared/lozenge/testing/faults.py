@@ -49,7 +49,8 @@ def dividing_ends(events: Sequence[CompleteEvent], alerts: Sequence[AlertRecord]
     """After how many events a batch ends between a group's threshold crossing and the last event that it counts.
 
     Which events a group counts is in no alert. Those are taken that have its entity in any field and are not later than
-    the alert. The crossing is at one of them: a batch ends before the last one, before the middle one and after it.
+    the alert. The threshold crossing is at one of them: a batch ends before the last one, before the
+    middle one and after it.
     """
     for alert in alerts[:_MAX_DIVIDED]:
         counted = [

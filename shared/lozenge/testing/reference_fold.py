@@ -24,5 +24,5 @@ def run_fold(fold: Fold[Any], settings: Any, partials: Iterable[PartialEvent], k
         fields = {name: value for name, value in complete.items() if name != RAW}
         event = event_type(tuple(fields))(**fields)
         state = states[partition_of(complete[key].encode(), PLATFORM.partitions)]
-        outcomes.extend(state.advance(key_bytes(complete[name] for name in fold.by), event))
+        outcomes.extend(state.process(key_bytes(complete[name] for name in fold.by), event))
     return outcomes

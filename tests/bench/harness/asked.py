@@ -1,4 +1,4 @@
-"""What is asked for on the command line. Whatever cannot be measured is a usage error: a sentence, and exit code 2."""
+"""What is requested on the command line. Whatever cannot be measured is a usage error: a sentence, and exit code 2."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence

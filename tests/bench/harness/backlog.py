@@ -1,8 +1,8 @@
 """Throughput over a backlog: events per second, and per second of processor time of the system's whole process tree.
 
 It is measured over the second half, so a system is compiled and warm. How far a system is shows in its alerts, as each
-names its event and the broker stamps when it was written: no system has to report anything, and none is asked for
-offsets that it commits now and then.
+names its event and the broker stamps when it was written: no system has to report anything, and none has
+to commit offsets.
 """
 
 import time

@@ -67,7 +67,7 @@ class Watch:
         return time.monotonic(), sum(times) - idle - steal - guest, steal, self._ours.read().cpu_seconds
 
 
-def await_calm(watch: Watch, patience: float) -> str:
+def await_quiet(watch: Watch, patience: float) -> str:
     """Waits until nothing else runs; why not, if that takes longer than `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:

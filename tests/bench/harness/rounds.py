@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
-from tests.bench.harness.machine import PATIENCE_SECONDS, Watch, await_calm
+from tests.bench.harness.machine import PATIENCE_SECONDS, Watch, await_quiet
 from tests.bench.harness.row import Cell, Plan, Row, Visit
 from tests.bench.harness.running import Dead
 from tests.bench.harness.statistics import Ratio, ratio
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, on_cell: Callable[[Cell], None]) -> None:
-    """Measures the row. Raises Disturbed unless the machine is calm before each visit, or that does not matter."""
+    """Measures the row. Raises Disturbed unless the machine is quiet before each visit, or that does not matter."""
     row, plan, anyway = outcome.row, outcome.plan, outcome.anyway
     task, watch = row.task_of(plan), Watch()
     row.method.prepare(kafka, task, plan)
@@ -71,7 +71,7 @@ def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, on_cell: Callable[
         for system in outcome.systems:
             if system.name in outcome.absent:
                 continue
-            if not anyway and (why := await_calm(watch, PATIENCE_SECONDS)):
+            if not anyway and (why := await_quiet(watch, PATIENCE_SECONDS)):
                 raise Disturbed(why)
             name = f"bench_{time.time_ns():x}"
             backlog = plan.events if row.method.shape == "backlog" else 0

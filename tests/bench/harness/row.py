@@ -30,7 +30,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the ratio of ours to the system `against` should be: the `bar` is asked for, the `stretch` is hoped for."""
+    """What the ratio of ours to the system `against` should be: the `bar` is required, the `stretch` is hoped for."""
 
     measure: str
     against: str
@@ -155,7 +155,7 @@ class Row:
         return system.fits(self.task.kind, self.method.shape)
 
     def needs(self, system: System) -> bool:
-        """Whether it takes part unless others are asked for: ours, and whatever the goals name."""
+        """Whether it takes part unless others are requested: ours, and whatever the goals name."""
         named = system.name in {self.ours, *(goal.against for goal in self.goals)}
         return self.fits(system) and (named or self.method.shape in system.core)
 

@@ -116,7 +116,7 @@ class Start:
 
 @dataclass(frozen=True)
 class HandOver:
-    """How one process takes over from another: the commands of one that is live at once and of a standby.
+    """How one process replaces another: the commands of one that is live at once and of a standby.
 
     The standby is asked to `take` over once it is `ready`, and is live when that returns. This may have to wait until
     the other, asked to stop, says that it has `ended`; its process may need longer.
@@ -135,7 +135,7 @@ class System:
 
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
     `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
-    measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
+    measured unless others are requested, as is what a row's goals name; with all of them a row would take longer than
     its time. Without a `hand_over` an update ends it and starts it again. Latency is measured after
     `warm_up_seconds`. `hosts` gives processes that run already and work for it: what they cost counts as its own.
     """

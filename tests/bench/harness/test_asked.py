@@ -1,4 +1,4 @@
-"""A wrong command line is one sentence and exit code 2; what was asked for is what is measured."""
+"""A wrong command line is one sentence and exit code 2; what was requested is what is measured."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Systems take turns; the machine must be calm; what is void or disturbed makes no pair."""
+"""Systems take turns; the machine must be quiet; what is void or disturbed makes no pair."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -40,8 +40,8 @@ def measured(measure: Callable[[Visit], Iterator[Cell]], *, anyway: bool = False
 
 
 @pytest.fixture(autouse=True)
-def calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "await_calm", lambda watch, patience: "")
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "await_quiet", lambda watch, patience: "")
 
 
 def test_systems_take_turns_and_pairs_are_of_one_round() -> None:
@@ -54,7 +54,7 @@ def test_systems_take_turns_and_pairs_are_of_one_round() -> None:
 
 
 def test_nothing_is_measured_while_other_work_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "await_calm", lambda watch, patience: "other work took 1.20 cores")
+    monkeypatch.setattr(rounds, "await_quiet", lambda watch, patience: "other work took 1.20 cores")
     with pytest.raises(Disturbed, match=r"1\.20 cores"):
         measured(latencies)
     assert verdict(measured(latencies, anyway=True)).startswith("NOT SCORED: other work was allowed")

@@ -1,6 +1,6 @@
 """A detector's life: start to first alert, recovery from kill -9, and what it takes while nothing comes.
 
-A rule's is what a release is asked for; an aggregate and a fold recover their state. A fold emits no alert for the
+A rule's is what is required of a release; an aggregate and a fold recover their state. A fold emits no alert for the
 first event of a card, so it has few cards: its start would be the time until one came again.
 """
 

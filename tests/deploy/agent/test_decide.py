@@ -310,14 +310,14 @@ def test_a_standby_that_is_never_ready_is_stopped_and_rolled_back() -> None:
     assert decided(SECOND, CHANGED, REPLACING, job(OLD), late, stable=1.0).actions == []
 
 
-def test_a_successor_that_is_live_replaces_its_predecessor() -> None:
+def test_a_successor_that_is_live_replaces_the_previous_instance() -> None:
     found = decided(SECOND, CHANGED, CUTTING_OVER, job(OLD), job(NEW, SECOND))
     assert found.actions == [Terminate(OLD)]
     assert (found.state.live, found.state.successor, found.state.stopping) == (NEW, None, frozenset({OLD}))
     assert found.status.fenced == "r1"
 
 
-def test_a_predecessor_that_was_fenced_is_no_crash() -> None:
+def test_a_previous_instance_that_was_fenced_is_no_crash() -> None:
     waiting = job(NEW, phase=JobPhase.READY, spec=SECOND)
     found = decided(SECOND, CHANGED, CUTTING_OVER, dead(OLD), waiting)
     assert (found.actions, found.status.restarts, found.status.fenced) == ([], 0, "r1")
@@ -344,7 +344,7 @@ def test_a_crash_on_standby_leaves_the_live_job_alone() -> None:
     assert found.state.live == OLD
 
 
-def test_an_unfenced_predecessor_is_stopped_before_its_successor_goes_live() -> None:
+def test_an_unfenced_previous_instance_is_stopped_before_its_successor_goes_live() -> None:
     unfenced = job(OLD, status={"fenced": False})
     ready = job(NEW, phase=JobPhase.READY, **STANDBY)
     found = decided(SECOND, CHANGED, REPLACING, unfenced, ready)

@@ -146,7 +146,7 @@ def test_a_token_that_cannot_be_sent_is_refused_by_its_variable(
     assert (run.returncode, "LOZENGE_NOTIFIER_TOKEN: a token has printable" in run.stderr) == (2, True), run.stderr
 
 
-def test_a_user_without_a_name_is_asked_for_an_author(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_must_give_an_author(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 4711")
 

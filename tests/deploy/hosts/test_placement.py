@@ -58,7 +58,7 @@ def test_a_host_that_does_not_fit_is_not_taken(unfit: HostView) -> None:
     assert place(need(), [unfit], {}, LIMITS) is None
 
 
-def test_a_successor_starts_next_to_its_predecessor_even_on_a_full_host() -> None:
+def test_a_successor_starts_next_to_the_previous_instance_even_on_a_full_host() -> None:
     hosts = [host("h1", "a", "b", "c", "d"), host("h2")]
     assert place(need("a"), hosts, {}, LIMITS) == "h1"
 

@@ -1,4 +1,4 @@
-"""A job as a process: found again by its folder, with nothing left behind."""
+"""A job as a process: found again by its folder, without orphans."""
 
 import os
 import signal
@@ -111,7 +111,7 @@ def test_the_last_error_is_the_last_line_where_none_was_reported(start: Callable
     assert instance.last_error() == "query starts"
 
 
-def test_what_a_killed_leader_leaves_behind_counts_and_is_killed(
+def test_orphans_of_a_killed_leader_count_and_are_killed(
     start: Callable[..., JobProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(instance_module, "GROUP_GRACE_SECONDS", 0.2)

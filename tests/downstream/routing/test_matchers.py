@@ -69,7 +69,7 @@ def test_a_condition_that_cannot_be_read_says_why(text: object, says: str) -> No
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\b", 'a\\"', "end\\", "two\nlines", "", "plain"])
-def test_whatever_a_label_holds_can_be_written_as_a_condition_and_read_back(value: str) -> None:
+def test_whatever_a_label_holds_can_be_written_as_a_condition_and_parsed(value: str) -> None:
     matcher = Matcher("entity", "=", value)
     assert parse(str(matcher)) == matcher
 
@@ -128,7 +128,7 @@ OPEN = st.sampled_from(['a =~ ".*"', 'a != "b"', 'c = ""', "severity >= info", "
 
 
 @given(LABEL.filter(lambda label: label != "severity"), st.sampled_from(["=", "!="]), TEXT)
-def test_a_matcher_of_any_value_is_read_back_from_its_text(label: str, operator: str, value: str) -> None:
+def test_a_matcher_of_any_value_is_parsed_from_its_text(label: str, operator: str, value: str) -> None:
     matcher = Matcher(label, operator, value)
     assert parse(str(matcher)) == matcher
     assert matcher({label: value}) is (operator == "=")

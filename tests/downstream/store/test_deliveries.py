@@ -124,7 +124,7 @@ def test_each_failed_attempt_is_kept_until_it_expires(desk: Desk, record: MakeRe
     assert [f["error"] for f in failures(desk, id)] == ["HTTP 503"]
 
 
-def test_failed_messages_are_due_again_when_asked_for_and_no_others(desk: Desk, record: MakeRecord) -> None:
+def test_failed_messages_are_due_again_when_requested_and_no_others(desk: Desk, record: MakeRecord) -> None:
     first, _, third = notified_three_times(desk, record)
     settle(desk, FAILED, "HTTP 400")
     settle(desk, SENT)

@@ -31,13 +31,13 @@ def test_killed_jobs_come_back_and_killed_agents_leave_the_jobs_running(world: W
         world.assert_each_once(detector, ids)
 
 
-def test_of_two_agents_one_leads_and_no_detector_runs_twice(world: World) -> None:
+def test_of_two_agents_one_is_the_leader_and_no_detector_runs_twice(world: World) -> None:
     first, number = world.agents[-1], len(world.agents) - 1
     pids = {name: world.pid(name) for name in (world.one, world.two)}
     second = world.start_agent()
     first.send_signal(signal.SIGSTOP)
     try:
-        wait_for(lambda: "adopted" in world.log(number + 1).read_text(), "the second agent to lead")
+        wait_for(lambda: "adopted" in world.log(number + 1).read_text(), "the second agent to be the leader")
         world.lozenge("set", world.two, "--max-batch", "5000")
     finally:
         first.send_signal(signal.SIGCONT)

@@ -26,7 +26,7 @@ from tests.integration.downstream.notifier_process import NotifierProcess
 from tests.integration.probe import Record, TopicProbe
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
-"""Of a notifier that takes over at once from the one that had this name before."""
+"""Of a notifier that replaces at once the one that had this name before."""
 NOTIFICATION = Codec.of("notification").decode
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 DEADLINE_SECONDS = 180.0

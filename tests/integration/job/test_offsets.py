@@ -133,12 +133,12 @@ def test_a_move_leaves_the_partitions_that_it_does_not_name(
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
     process(over_limit)
-    asked_for = OffsetReset(
+    requested = OffsetReset(
         over_limit.name, kafka.topics.events, now(kafka, over_limit.name), {0: begin[0]}, "keep", None
     )
     large(kafka, 16)
     process(over_limit)
-    offset_reset.commit(kafka, asked_for)
+    offset_reset.commit(kafka, requested)
     moved = {**ends(kafka), 0: begin[0]}
     wait_for(lambda: now(kafka, over_limit.name) == moved, "the transaction that has moved it")
 
@@ -224,7 +224,7 @@ def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
 
     end = ends(kafka)
     with running(loaded, kafka, spark, tmp_path, generation=5):
-        wait_for(steps, "a step of what was left behind")
+        wait_for(steps, "a step of the backfill")
     coverage = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
     start = next(line for line in coverage if line.generation == 5)
     assert (start.ended, start.since) == (before, end)
@@ -237,7 +237,7 @@ def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
     with running(loaded, kafka, spark, tmp_path, generation=6):
         processed |= large(kafka, 8)
         wait_for(lambda: emitted(kafka, loaded.name).keys() == processed, "all alerts")
-        wait_for(lambda: not gaps(coverage_of(kafka, loaded.name)), "the end of what was left behind")
+        wait_for(lambda: not gaps(coverage_of(kafka, loaded.name)), "the end of the backfill")
     assert emitted(kafka, loaded.name) == dict.fromkeys(processed, 1)
 
 

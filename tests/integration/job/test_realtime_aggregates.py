@@ -79,7 +79,7 @@ def uses(first: int, each: int, cards: list[str] = CARDS) -> list[dict[str, Any]
     return [event(first + n, card) for n, card in enumerate(card for _ in range(each) for card in cards)]
 
 
-def crossings(kafka: KafkaSettings, name: str) -> Counter[tuple[str, str]]:
+def alerted_bands(kafka: KafkaSettings, name: str) -> Counter[tuple[str, str]]:
     """How often each band of each card was emitted."""
     return Counter((a["entity"]["id"], a["evidence"]["values"]["band"]) for a in alerts(kafka, name))
 
@@ -99,11 +99,13 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
         before, first = group_offsets(kafka, loaded.name), len(cards)
         further = [f"card_{first + n}" for n in range(20)]
         send(kafka, uses(8 * first, each=4, cards=further))
-        wait_for(lambda: crossings(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band")
+        wait_for(
+            lambda: alerted_bands(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band"
+        )
         _write_as_a_stranger(kafka, kafka.topics.detector(loaded.name).changelog)
         send(kafka, uses(8 * first + 80, each=4, cards=further))
         cards.extend(further)
-        wait_for(lambda: crossings(kafka, loaded.name) == both(cards), "the second band")
+        wait_for(lambda: alerted_bands(kafka, loaded.name) == both(cards), "the second band")
         return group_offsets(kafka, loaded.name) == before
 
     def both(of: list[str]) -> Counter[tuple[str, str]]:
@@ -115,7 +117,7 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
             "the claim",
         )
         start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
-        assert any(come_before_the_commit() for _ in range(20)), "crossings never came before the commit"
+        assert any(come_before_the_commit() for _ in range(20)), "no alert came before the commit"
         sent = 8 * len(cards)
         wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
         samples = run.runner.parts.metrics.snapshot()["samples"]
@@ -123,7 +125,7 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
     committed = {CommitMetadata.decode(metadata) for _, metadata in group_offsets(kafka, loaded.name).values()}
     assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
     assert None not in committed
-    assert crossings(kafka, loaded.name) == both(cards)
+    assert alerted_bands(kafka, loaded.name) == both(cards)
     assert samples["lozenge_emitted_total"] == 2 * len(cards)
     assert samples["lozenge_offsets_committed_total"] == sent
 
@@ -154,10 +156,10 @@ def test_alerts_published_before_a_stop_are_not_published_again(
         send(kafka, uses(100 * generation, each=2))
         with running(longer, kafka, spark, tmp_path, generation=generation) as run:
             bands = ("3",) if generation == 2 else ("3", "5")
-            wait_for(lambda bands=bands: crossings(kafka, loaded.name) == each_once(*bands), "the band")  # type: ignore[misc]
+            wait_for(lambda bands=bands: alerted_bands(kafka, loaded.name) == each_once(*bands), "the band")  # type: ignore[misc]
             assert run.runner.parts.planner.checkpoint.last_planned() >= 0
     assert sum(offset for offset, _ in group_offsets(kafka, loaded.name).values()) == start + 40
-    assert crossings(kafka, loaded.name) == each_once("3", "5")
+    assert alerted_bands(kafka, loaded.name) == each_once("3", "5")
 
 
 def by_card(events: DataFrame) -> Any:
@@ -217,11 +219,11 @@ def test_a_batch_that_only_spark_has_ended_is_counted_again(
     send(kafka, uses(100, each=2))
     with pytest.raises(Crash), running(loaded, kafka, spark, tmp_path, DiesBeforePublishing) as run:
         run.join()
-    assert crossings(kafka, loaded.name) == Counter()
+    assert alerted_bands(kafka, loaded.name) == Counter()
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 80, "the commit")
         assert run.runner.parts.planner.checkpoint.id == checkpoint
-    assert crossings(kafka, loaded.name) == each_once("3")
+    assert alerted_bands(kafka, loaded.name) == each_once("3")
 
 
 def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
@@ -233,7 +235,7 @@ def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
         loaded = detector(kafka, tmp_path, mode=mode, trigger="1s" if mode == "micro-batch" else "5m")
         with running(loaded, kafka, spark, tmp_path):
             send(kafka, uses(100, each=4))
-            wait_for(lambda name=loaded.name: crossings(kafka, name) == each_once("3"), "the crossings")  # type: ignore[misc]
+            wait_for(lambda name=loaded.name: alerted_bands(kafka, name) == each_once("3"), "the alerts")  # type: ignore[misc]
         records = committed(kafka, kafka.topics.detector(loaded.name).alerts)
         emitted.append([_as_said(record, loaded.name) for record in records])
     assert sorted(emitted[0], key=str) == sorted(emitted[1], key=str)
@@ -241,8 +243,8 @@ def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
     left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
     with running(left, kafka, spark, tmp_path, generation=2):
         send(kafka, uses(200, each=1))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the crossings of both")
-    assert crossings(kafka, loaded.name) == each_once("3", "5")
+        wait_for(lambda: alerted_bands(kafka, loaded.name) == each_once("3", "5"), "the alerts of both")
+    assert alerted_bands(kafka, loaded.name) == each_once("3", "5")
 
 
 def _as_said(record: Any, name: str) -> dict[str, Any]:
@@ -265,7 +267,7 @@ def test_an_event_that_cannot_be_processed_or_written_becomes_a_dead_letter_once
     start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
     with running(loaded, kafka, spark, tmp_path) as run:
         send(kafka, uses(0, each=3))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
+        wait_for(lambda: alerted_bands(kafka, loaded.name) == each_once("3"), "the first band")
         send(
             kafka, [b"no avro", *uses(100, each=14, cards=["card_busy"])]
         )  # the row of its third band comes four times
@@ -282,7 +284,7 @@ def test_an_event_that_cannot_be_processed_or_written_becomes_a_dead_letter_once
         x["__connect.errors.exception.message"] for x in dead_letters if x["__connect.errors.stage"] == b"encode"
     )
     assert "1.1" in why.decode()
-    assert crossings(kafka, loaded.name) == each_once("3", "5", cards=[*CARDS, "card_busy"])
+    assert alerted_bands(kafka, loaded.name) == each_once("3", "5", cards=[*CARDS, "card_busy"])
 
 
 def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
@@ -297,11 +299,11 @@ def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark
         JobSpec(revision="b", generation=2).write(folder)
         wait_for(lambda: report.status.phase is JobPhase.LIVE and report.status.revision == "b", "it to be live")
         send(kafka, uses(100, each=1))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
+        wait_for(lambda: alerted_bands(kafka, loaded.name) == each_once("3"), "the first band")
         JobSpec(revision="c", generation=2, settings={"least": 5}).write(folder)
         wait_for(lambda: report.status.revision == "c", "the new settings")
         send(kafka, uses(200, each=2))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
+        wait_for(lambda: alerted_bands(kafka, loaded.name) == each_once("3", "5"), "the second band")
     digests = Counter(a["settings_digest"] for a in alerts(kafka, loaded.name))
     assert sorted(digests.values()) == [20, 20]
 

@@ -119,16 +119,16 @@ def test_an_agent_that_lost_the_leadership_stops_its_jobs_for_the_other_folder(
         one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         [live] = job_processes(tmp_path / name)
-        lead(kafka, "elsewhere")
+        write_lease(kafka, "elsewhere")
         until(lambda: not live.alive())
         assert live.exit_code() == 0
         stop.set()
-        lead(kafka, "")
+        write_lease(kafka, "")
         control.change(one, "retire", goal=Goal.RETIRED)
 
 
-def lead(kafka: KafkaSettings, agent: str) -> None:
-    """Takes the lead as an agent of another host does, or gives it up."""
+def write_lease(kafka: KafkaSettings, agent: str) -> None:
+    """Claims the leadership as an agent of another host does, or gives it up."""
     producer = Producer(kafka.client(transactional_id="lozenge-agent"))
     producer.init_transactions(30)
     producer.begin_transaction()

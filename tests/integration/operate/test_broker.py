@@ -94,14 +94,14 @@ def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_s
     assert _count(own.bootstrap, "frozen") == 100
 
 
-def test_a_leader_leads_again_after_the_broker_was_suspended(own: EmbeddedBroker) -> None:
+def test_a_leader_is_elected_again_after_the_broker_was_suspended(own: EmbeddedBroker) -> None:
     kafka = KafkaSettings(bootstrap=own.bootstrap)
     ensure_topics(kafka, kafka.topics.control.contracts())
     one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), LeaseTiming(renew=0.2, call=1.0))
-    wait_for(lambda: _leads(one), "its lead")
+    wait_for(lambda: _is_leader(one), "its leadership")
     with _suspended(own), pytest.raises(BrokerUnavailable):
-        wait_for(lambda: not one.tick(), "the loss of its lead")
-    wait_for(lambda: _leads(one), "its lead again")
+        wait_for(lambda: not one.tick(), "the loss of its leadership")
+    wait_for(lambda: _is_leader(one), "its leadership again")
     one.write([(kafka.topics.control.status, "spotter", DeploymentStatus(detector="spotter", reason="again"))])
     one.resign()
     one.close()
@@ -184,8 +184,8 @@ def _suspended(broker: EmbeddedBroker) -> Iterator[None]:
         os.kill(broker.pid, signal.SIGCONT)
 
 
-def _leads(one: Leadership) -> bool:
-    """Whether it leads. An agent asks again after an error of the broker."""
+def _is_leader(one: Leadership) -> bool:
+    """Whether it is the leader. An agent asks again after an error of the broker."""
     with contextlib.suppress(BrokerUnavailable):
         return one.tick()
     return False

@@ -1,4 +1,4 @@
-"""The lead on a real broker. Its transactional id and its lease are the same for all tests of a run."""
+"""The leadership on a real broker. Its transactional id and its lease are the same for all tests of a run."""
 
 import time
 import uuid
@@ -87,7 +87,7 @@ def test_of_two_concurrent_candidates_one_becomes_leader(agent: Callable[[], Lea
         acting: list[bool] = []
         while sum(acting) != 1 or not settled(both):
             assert time.monotonic() < deadline
-            acting = list(threads.map(leads, both))
+            acting = list(threads.map(is_leader, both))
     for _ in range(10):
         assert [each.tick() for each in both] == acting
 
@@ -110,8 +110,8 @@ def test_a_follower_that_slept_reads_the_lease_again_before_it_takes_the_leaders
     one.write([row(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
 
 
-def leads(one: Leadership) -> bool:
-    """Whether it leads. An agent asks again after an error of the broker, which two at once may meet."""
+def is_leader(one: Leadership) -> bool:
+    """Whether it is the leader. An agent asks again after an error of the broker, which two at once may meet."""
     with suppress(BrokerUnavailable):
         return one.tick()
     return False

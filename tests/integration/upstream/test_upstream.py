@@ -81,7 +81,7 @@ def test_each_record_comes_out_once_through_kills_a_stop_another_mode_and_expire
         scene.send()
         assert second.wait(DEADLINE_SECONDS) == -signal.SIGKILL
         assert bench.open(), "it was to die inside its transaction"
-        wait(bench.done, "the first instance to take over", first)
+        wait(bench.done, "the first instance to process what is left", first)
         wait(lambda: scene.counted(COMMITTED) == scene.sent, "the metrics of it", first)
         assert 0 < scene.counted(BEGUN) - scene.sent <= BATCH
         assert_each_came_out_once(bench, scene.sent, [bench.topics.events])

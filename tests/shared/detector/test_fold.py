@@ -60,7 +60,7 @@ def tallying(**changes: Any) -> Fold[Tally]:
 
 
 def advance(slot: PartitionState[Tally], *events: Any) -> list[Outcome]:
-    return [outcome for e in events for outcome in slot.advance(key_bytes([e.card_id]), e)]
+    return [outcome for e in events for outcome in slot.process(key_bytes([e.card_id]), e)]
 
 
 def reasons(outcomes: Iterable[Outcome]) -> list[str]:

@@ -31,7 +31,7 @@ class Mean(State):
 def folded(step: Any, *amounts: str) -> tuple[PartitionState[Mean], list[Any]]:
     slot = PartitionState(fold(None, by="card_id", state=Mean, step=step, expires=timedelta(days=1)), None)  # type: ignore[arg-type]
     events = [_Plain(f"e{n}", NOON + timedelta(seconds=n), Decimal(amount)) for n, amount in enumerate(amounts)]
-    return slot, [outcome for event in events for outcome in slot.advance(key_bytes("a"), event)]
+    return slot, [outcome for event in events for outcome in slot.process(key_bytes("a"), event)]
 
 
 @pytest.mark.parametrize(

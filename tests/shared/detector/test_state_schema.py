@@ -1,4 +1,4 @@
-"""Which changes of a fold's state a new release can take over, and what it says about the others."""
+"""Which changes of a fold's state a new release can adopt, and what it says about the others."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal

@@ -148,7 +148,7 @@ def test_one_client_more_than_there_is_room_for_is_refused(server: HostServer) -
     assert not grant.refused
 
 
-def test_a_successor_gets_in_once_its_predecessor_is_gone(server: HostServer, gateways: Gateways) -> None:
+def test_a_successor_gets_in_once_the_previous_instance_is_gone(server: HostServer, gateways: Gateways) -> None:
     gateways.slow = True
     first, _ = ask(server.address)
     first.close()

@@ -11,10 +11,10 @@ from lozenge.protocol.coverage import (
     STARTED,
     CoverageSegment,
     Interval,
+    backfill_gaps,
     covering,
     gaps,
     intervals,
-    left_behind,
     overlaps,
 )
 
@@ -69,7 +69,7 @@ def test_events_skipped_before_the_first_processed_one_are_a_gap_too() -> None:
     assert gaps(intervals(lines, {0: 50})) == [Interval(0, 4, 50)]
 
 
-def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> None:
+def test_a_start_leaves_what_it_skipped_to_a_backfill_and_a_move_by_hand_does_not() -> None:
     lines = [
         line("r1", {0: 0, 1: 0}),
         line("r1", {0: 30, 1: 5}, {0: 10, 1: 5}),
@@ -78,9 +78,9 @@ def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> 
         line("r1", {0: 40, 1: 50}),
     ]
     assert gaps(intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 40), Interval(1, 9, 50)]
-    assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 30), Interval(0, 30, 40)]
+    assert backfill_gaps(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 30), Interval(0, 30, 40)]
     lines.append(line("r1", {0: 10}, reason=BACKFILLED, until={0: 25}))
-    assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 25, 30), Interval(0, 30, 40)]
+    assert backfill_gaps(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 25, 30), Interval(0, 30, 40)]
 
 
 def test_a_move_back_is_an_overlap_and_both_releases_are_named() -> None:

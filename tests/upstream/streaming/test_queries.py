@@ -23,15 +23,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the queries have done, in order; Spark does nothing."""
     noted: list[tuple[Any, ...]] = []
 
-    def read_back(spark: Any, kafka: Any, since: Any, rekeys: Any) -> Any:
-        noted.append(("read back", since, rekeys))
+    def recovery_read(spark: Any, kafka: Any, since: Any, rekeys: Any) -> Any:
+        noted.append(("recovery read", since, rekeys))
         return SimpleNamespace(until=UNTIL)
 
     def stream(*arguments: Any, bounded: bool) -> Any:
         noted.append(("stream", arguments[4], arguments[6].until, bounded))
         return "rows"
 
-    monkeypatch.setattr(module, "read_back", read_back)
+    monkeypatch.setattr(module, "recovery_read", recovery_read)
     monkeypatch.setattr(module, "stream", stream)
     monkeypatch.setattr(module, "counted", lambda rows, events, one_by_one: f"{rows} counted")
     monkeypatch.setattr(module, "SinkProducer", lambda spark, name, options: (name, options["kafka.linger.ms"]))
@@ -60,14 +60,14 @@ def ended() -> bool:
     return False
 
 
-def test_micro_batches_read_back_first_and_know_how_far_the_output_is_ahead(
+def test_micro_batches_read_the_output_first_and_know_how_far_the_output_is_ahead(
     calls: list[tuple[Any, ...]], queries: Queries
 ) -> None:
     at, writer, progress = position(SINCE), sink(calls), object()
     queries.micro_batches(START, writer, at, progress, ended)  # type: ignore[arg-type]
     options = {"tasks": 6, "trigger_seconds": 3, "stop_seconds": 4, "ended": ended}
     assert calls == [
-        ("read back", SINCE, ("terminal",)),
+        ("recovery read", SINCE, ("terminal",)),
         ("stream", START, UNTIL, True),
         ("run", "rows counted", writer, at, progress, options),
     ]
@@ -82,7 +82,7 @@ def test_real_time_mode_marks_the_group_before_it_writes_ahead(
     queries.realtime(START, writer, at, progress, ended)  # type: ignore[arg-type]
     options = {"producer": ("upstream-realtime", "0"), "length": "length", "commit_seconds": 50, "ended": ended}
     assert calls == [
-        ("read back", since, ("terminal",)),
+        ("recovery read", since, ("terminal",)),
         ("stream", START, UNTIL, False),
         *marks,
         ("run", "rows counted", writer, at, progress, options),

@@ -8,7 +8,7 @@ from lozenge.spark.internals import plans
 from lozenge.spark.kafka_sink import COLUMNS
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.query_builder import stream
-from lozenge_upstream.streaming.read_back import ReadBack
+from lozenge_upstream.streaming.recovery_read import RecoveryRead
 from tests.upstream.samples import ISO, JSON, PARTITIONS
 
 
@@ -22,7 +22,7 @@ def test_each_source_that_has_offsets_is_a_stream_of_its_own(upstream_spark: Spa
         [JSON, ISO],
         {topic: {"0": 3} for topic in topics},
         PARTITIONS,
-        ReadBack(),
+        RecoveryRead(),
     )
     assert rows.isStreaming
     assert set(COLUMNS) <= set(rows.columns)

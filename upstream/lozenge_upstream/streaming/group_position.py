@@ -70,8 +70,8 @@ class Position:
     def metadata_at(self, offsets: Offsets) -> CommitMetadata:
         """The metadata for a commit of `offsets` by a transaction: whether anything was written ahead of them.
 
-        The mark stays until the group has passed every record that was written ahead: a start before that has to read
-        back as well.
+        The mark stays until the group has passed every record that was written ahead: a start before that needs a
+        recovery read as well.
         """
         passed = all(
             at >= self.written_until.get((topic, int(number)), 0)

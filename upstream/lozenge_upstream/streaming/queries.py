@@ -18,7 +18,7 @@ from lozenge_upstream.streaming import micro_batch, realtime
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.query_builder import stream
-from lozenge_upstream.streaming.read_back import read_back
+from lozenge_upstream.streaming.recovery_read import recovery_read
 from lozenge_upstream.streaming.transactional_producer import LARGE_RECORDS
 from lozenge_upstream.streaming.transactional_sink import Sink
 
@@ -75,7 +75,7 @@ class Queries:
         )
 
     def _rows(self, start: Offsets, position: Position, *, bounded: bool) -> DataFrame:
-        written = read_back(self._spark, self._kafka, position.written_since, self._settings.rekeys)
+        written = recovery_read(self._spark, self._kafka, position.written_since, self._settings.rekeys)
         position.written_until = written.until
         logging.logger().info("query started", offsets=start, mode="micro-batch" if bounded else "realtime")
         rows = stream(

@@ -13,7 +13,7 @@ from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import outputs
 from lozenge_upstream.settings import UpstreamSettings
-from lozenge_upstream.streaming.read_back import ReadBack
+from lozenge_upstream.streaming.recovery_read import RecoveryRead
 
 SPARK = {
     # Whole-stage code generation fuses a mapping into a method of 17 kB. The JVM interprets any method above 8 kB.
@@ -37,7 +37,7 @@ def stream(
     mappings: list[Mapping],
     start: Offsets,
     partitions: dict[str, int],
-    written: ReadBack,
+    written: RecoveryRead,
     *,
     bounded: bool = True,
 ) -> DataFrame:

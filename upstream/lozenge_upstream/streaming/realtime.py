@@ -1,7 +1,7 @@
 """One query in Spark's Real-Time Mode: each raw record is emitted as it arrives, within milliseconds.
 
 Spark's sink has no transactions, so records are written before their offsets are committed, which a batch's end does.
-The next query skips what the output topics already contain (see `read_back`), so each record is emitted once. An
+The next query skips what the output topics already contain (see `recovery_read`), so each record is emitted once. An
 instance that stalls until its partitions are revoked may emit some of their records again, under equal ids.
 """
 

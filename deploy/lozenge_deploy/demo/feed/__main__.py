@@ -23,7 +23,7 @@ from lozenge_deploy.demo.feed.formats import FORMS
 from lozenge_deploy.demo.feed.generator import Generator
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
 from lozenge_deploy.demo.feed.producer import RecordProducer
-from lozenge_deploy.demo.feed.schedule import flat_out, paced, steady
+from lozenge_deploy.demo.feed.schedule import flat_out, steady, throttled
 from lozenge_deploy.demo.feed.written_records import WrittenRecords
 
 
@@ -102,7 +102,7 @@ def run(
 def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[int]:
     if rate == 0:
         return flat_out(limit, stopped)
-    return paced(steady(datetime.now(UTC), rate, limit), stopped)
+    return throttled(steady(datetime.now(UTC), rate, limit), stopped)
 
 
 def _write(path: Path, written: WrittenRecords, run: dict[str, object]) -> None:

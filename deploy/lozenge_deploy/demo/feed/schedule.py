@@ -1,7 +1,7 @@
 """The times of records: rising, in microseconds since 1970, one per record.
 
 The generator itself never reads a clock or sleeps. A history is a pure function of its bounds, and so is a live
-schedule; `paced` yields each of its times when that time has come.
+schedule; `throttled` yields each of its times when that time has come.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +51,7 @@ def steady(start: datetime, rate: float, seconds: float | None = None) -> Iterat
         yield first + int(n * SECOND / rate)
 
 
-def paced(schedule: Iterable[int], stopped: Callable[[], bool]) -> Iterator[int]:
+def throttled(schedule: Iterable[int], stopped: Callable[[], bool]) -> Iterator[int]:
     """Each time of `schedule` once it has come; ends when `stopped`.
 
     An open loop: after a stall the missed times follow at once, unchanged.

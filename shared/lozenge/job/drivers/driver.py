@@ -105,7 +105,7 @@ class BatchProgressed:
 
 @dataclass(frozen=True, slots=True)
 class AtBoundary:
-    """The query waits for events, between two batches."""
+    """The query waits for events, at a batch boundary."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class MicroBatchDriver:
 
     @property
     def at_boundary(self) -> bool:
-        """A busy query starts its next batch at once, so it may be seen between two batches only by abandoning one."""
+        """A busy query starts its next batch at once, so it may be seen at a batch boundary only by abandoning one."""
         return self._abandoned or self._query is None or not queries.in_trigger(self._query)
 
     def warm_up(self, ranges: Ranges, stopped: Callable[[], bool]) -> None:

@@ -3,9 +3,9 @@
 A task writes alerts in the order of its events, and a batch ends when all of them are acknowledged. Alerts published
 before their offsets were committed are found by a recovery read and skipped by their ids: see `published_alerts`.
 
-Spark's sink knows no fence. So a successor starts only when its predecessor has ended, and the agent ensures that. A
-predecessor that the agent cannot see, on a machine that lost its network, ends at its next commit, which is fenced.
-Until then its alerts have the ids of alerts that are already published.
+Spark's sink knows no fence. So a successor starts only when the previous instance has ended. The agent ensures
+that. One that the agent cannot see, on a machine that lost its network, ends at its next commit, which is fenced. Until
+then its alerts have the ids of alerts that are already published.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -16,7 +16,7 @@ from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
-from lozenge.protocol.coverage import left_behind
+from lozenge.protocol.coverage import backfill_gaps
 
 LAST_STEP_SECONDS = 5.0
 """How long `stop` waits for the running step."""
@@ -49,7 +49,7 @@ class BackfillWorker:
     def _run(self, stop: threading.Event) -> None:
         try:
             began = time.monotonic()
-            for step in backfill(self._loaded, self._job, self._kafka, left_behind, self._spark):
+            for step in backfill(self._loaded, self._job, self._kafka, backfill_gaps, self._spark):
                 self._metrics.records(step.events)
                 self._metrics.emitted(step.alerts)
                 logger().info(

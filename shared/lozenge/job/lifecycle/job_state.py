@@ -46,7 +46,7 @@ class JobEvent(StrEnum):
     STOP_REQUESTED = "stop requested"
     STANDBY_STARTED = "standby started"
     LIVE_STARTED = "live started"
-    PREDECESSOR_RUNS = "predecessor runs"
+    PREVIOUS_INSTANCE_RUNS = "previous instance runs"
     NOTHING_ASSIGNED = "nothing assigned"
     WARM = "warm"
     SPEC_CHANGED = "spec changed"
@@ -116,7 +116,7 @@ def _table() -> Iterator[tuple[tuple[JobState, JobEvent], Transition]]:
     yield (state.STARTING, event.BEGUN), start
     yield (state.STARTING, event.STANDBY_STARTED), Transition(state.STANDBY)
     yield (state.STARTING, event.LIVE_STARTED), Transition(state.LIVE)
-    yield (state.STARTING, event.PREDECESSOR_RUNS), Transition(state.WARMING_UP, action.WARM_UP)
+    yield (state.STARTING, event.PREVIOUS_INSTANCE_RUNS), Transition(state.WARMING_UP, action.WARM_UP)
     yield (state.STARTING, event.NOTHING_ASSIGNED), Transition(state.UNASSIGNED, action.REPORT_IDLE)
     yield (state.STARTING, event.STOP_REQUESTED), Transition(state.STOPPED)
 

@@ -31,7 +31,7 @@ class StartActions:
         """Claims the partitions to process, if they have changed, and starts a query; a standby claims nothing."""
         parts, spec = self._parts, self._parts.specs.spec
         if spec.standby and (spec.shared or not parts.driver.capabilities.standby):
-            return Happened(JobEvent.PREDECESSOR_RUNS)
+            return Happened(JobEvent.PREVIOUS_INSTANCE_RUNS)
         parts.planner.configure(parts.specs.config)
         if spec.shared:
             return self._start_live() if self._claim_assigned() else Happened(JobEvent.NOTHING_ASSIGNED)

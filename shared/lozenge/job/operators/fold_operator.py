@@ -83,7 +83,7 @@ class FoldOperator:
         ordered = batch.sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
-                for outcome in self._states[partition].advance(key, event):
+                for outcome in self._states[partition].process(key, event):
                     position = _position(chunk, row)
                     if isinstance(outcome, Raised):
                         drafts.append(self._draft(outcome, position))
@@ -108,7 +108,7 @@ class FoldOperator:
         """Takes the entries of an operator that stopped at a batch boundary; returns the number of keys."""
         self._restored = previous._restored
         for partition, state in previous._states.items():
-            self._states[partition].inherit(state)
+            self._states[partition].adopt(state)
         return self.keys
 
     def state_changes(self) -> list[Record]:

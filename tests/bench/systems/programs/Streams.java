@@ -98,7 +98,7 @@ public class Streams {
     private final Schema schema = schema("alert_schema");
     private final String name = order.get("name").asText();
 
-    GenericRecord of(GenericRecord event, String occasion, String reason, Map<String, String> values) {
+    GenericRecord of(GenericRecord event, String dedupKey, String reason, Map<String, String> values) {
       String card = event.get("card_id").toString();
       GenericRecord entity = new GenericData.Record(schema.getField("entity").schema());
       entity.put("type", "card");
@@ -106,7 +106,7 @@ public class Streams {
       GenericRecord evidence = new GenericData.Record(schema.getField("evidence").schema());
       evidence.put("event_ids", List.of(event.get("event_id").toString()));
       evidence.put("values", values);
-      byte[] identity = (name + "/" + card + "/" + occasion).getBytes(StandardCharsets.UTF_8);
+      byte[] identity = (name + "/" + card + "/" + dedupKey).getBytes(StandardCharsets.UTF_8);
       GenericRecord alert = new GenericData.Record(schema);
       alert.put("alert_id", UUID.nameUUIDFromBytes(identity).toString());
       alert.put("detector", name);

@@ -75,10 +75,10 @@ def normalised(value: bytes) -> dict[str, Any]:
     }
 
 
-def alert(event: dict[str, Any], occasion: str, reason: str, values: dict[str, str]) -> dict[str, Any]:
+def alert(event: dict[str, Any], dedup_key: str, reason: str, values: dict[str, str]) -> dict[str, Any]:
     """An alert about the event; its id is the same after any replay."""
     return {
-        "alert_id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{NAME}/{event['card_id']}/{occasion}")),
+        "alert_id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{NAME}/{event['card_id']}/{dedup_key}")),
         "detector": NAME,
         "release": "1",
         "settings_digest": "",

@@ -17,7 +17,7 @@ OFFSETS = {0: 10, 1: 20}
 
 
 class Topics:
-    """The write times of events from the offsets asked for on, and the alerts that are found since a moment."""
+    """The write times of events from the requested offsets on, and the alerts that are found since a moment."""
 
     def __init__(self, *alerts: list[tuple[str, bytes]] | None, **written: datetime) -> None:
         self._alerts = [SimpleNamespace(headers=lambda headers=headers: headers) for headers in alerts]

@@ -56,7 +56,7 @@ CASES: list[tuple[Reach, Fire, tuple[JobState, JobEvent, JobState]]] = [
     (starting, begin, (S.STARTING, E.BEGUN, S.STARTING)),
     (standby, nothing, (S.STARTING, E.STANDBY_STARTED, S.STANDBY)),
     (live, nothing, (S.STARTING, E.LIVE_STARTED, S.LIVE)),
-    (waiting, nothing, (S.STARTING, E.PREDECESSOR_RUNS, S.WARMING_UP)),
+    (waiting, nothing, (S.STARTING, E.PREVIOUS_INSTANCE_RUNS, S.WARMING_UP)),
     (unassigned, nothing, (S.STARTING, E.NOTHING_ASSIGNED, S.UNASSIGNED)),
     (starting, stop, (S.STARTING, E.STOP_REQUESTED, S.STOPPED)),
     (waiting, nothing, (S.WARMING_UP, E.WARM, S.WAITING)),
@@ -127,7 +127,7 @@ def test_there_is_a_case_for_every_transition() -> None:
     assert sorted(case[2] for case in CASES) == sorted((*key, to) for key, (to, _) in TRANSITIONS.items())
 
 
-def test_a_standby_is_ready_once_it_is_warm_and_has_caught_up(tmp_path: Path) -> None:
+def test_a_standby_is_ready_after_its_warm_up_once_it_has_caught_up(tmp_path: Path) -> None:
     job = standby(tmp_path)
     job.driver.warm = True
     job.log.offsets = {0: 5_000, 1: 0}

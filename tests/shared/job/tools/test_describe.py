@@ -1,4 +1,4 @@
-"""The description of a rule needs neither Spark nor a broker, and its settings can be read back."""
+"""The description of a rule needs neither Spark nor a broker, and its settings can be parsed."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -34,7 +34,7 @@ def test_a_description_survives_as_json() -> None:
     assert description.settings == {"default_limit": "220"}
 
 
-def test_settings_are_written_as_people_write_them_and_read_back_the_same() -> None:
+def test_settings_are_written_as_people_write_them_and_parse_to_the_same() -> None:
     written = as_json(Several())
     assert written == {"within": "90m", "limit": "12.50", "bands": [3, 6]}
     assert detector_settings(several, written) == Several()

@@ -25,7 +25,7 @@ _KEYS = ("raw_topic", "raw_partition", "to_topic", "to_partition")
 _HIGHEST = "_highest"
 
 
-class ReadBack:
+class RecoveryRead:
     """The highest raw offset by raw topic and partition, output topic and partition; None if nothing was written.
 
     `until` is the offset after the highest of each raw partition: nothing was written from there on.
@@ -45,13 +45,15 @@ class ReadBack:
         return joined.where(F.col("raw.offset") > F.coalesce(_HIGHEST, F.lit(-1))).select(*rows.columns)
 
 
-def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None, rekeys: Collection[str]) -> ReadBack:
+def recovery_read(
+    spark: SparkSession, kafka: KafkaSettings, since: datetime | None, rekeys: Collection[str]
+) -> RecoveryRead:
     """What was written since `since`; nothing if that is None. Raises BrokerUnavailable.
 
     No other writer of these partitions may be running.
     """
     if since is None:
-        return ReadBack()
+        return RecoveryRead()
     outputs = {topic: _origin_of_event() for topic in (kafka.topics.events, *map(kafka.topics.events_by, rekeys))}
     outputs[kafka.topics.dead_letters(UPSTREAM)] = _origin_of_dead_letter()
     highest = [
@@ -60,13 +62,13 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
         if (records := _records(spark, kafka, topic, since)) is not None
     ]
     if not highest:
-        return ReadBack()
+        return RecoveryRead()
     found = pa.concat_tables(highest)
     until: dict[Partition, int] = {}
     for row in found.to_pylist():
         raw = row["raw_topic"], row["raw_partition"]
         until[raw] = max(until.get(raw, 0), row[_HIGHEST] + 1)
-    return ReadBack(spark.createDataFrame(found), until)
+    return RecoveryRead(spark.createDataFrame(found), until)
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.dead_letters import RAW_POSITION
-from lozenge_upstream.streaming.read_back import read_back
+from lozenge_upstream.streaming.recovery_read import recovery_read
 from tests.integration.clients import clients
 from tests.integration.harness import EVENT, event
 from tests.integration.upstream.upstream_bench import Bench
@@ -39,7 +39,7 @@ def test_each_output_partition_says_up_to_which_raw_offset_it_has_records(
     write_dead_letter(1, f"{raw}/1/6", at=since)
     assert producer.flush(30) == 0
 
-    written = read_back(upstream_spark, bench.kafka, since, ["terminal"])
+    written = recovery_read(upstream_spark, bench.kafka, since, ["terminal"])
     assert written.until == {(raw, 0): 6, (raw, 1): 7, (raw, 2): 9}
     places = [
         *((topics.events, 0, 0, offset) for offset in (4, 5)),
@@ -62,7 +62,7 @@ def test_each_output_partition_says_up_to_which_raw_offset_it_has_records(
 
 
 def test_no_record_since_then_means_that_nothing_was_written_ahead(bench: Bench, upstream_spark: SparkSession) -> None:
-    assert read_back(upstream_spark, bench.kafka, datetime.now(UTC) + timedelta(hours=1), ["terminal"]).until == {}
+    assert recovery_read(upstream_spark, bench.kafka, datetime.now(UTC) + timedelta(hours=1), ["terminal"]).until == {}
 
 
 def _millis(moment: datetime) -> int:

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lozenge_upstream.streaming.read_back import ReadBack, read_back
+from lozenge_upstream.streaming.recovery_read import RecoveryRead, recovery_read
 
 HIGHEST = [
     ("AUTH-JSON", 0, "events", 0, 5),
@@ -23,7 +23,7 @@ ROWS = [
 
 def test_each_output_partition_has_its_own_highest_offset_of_a_raw_partition(upstream_spark: SparkSession) -> None:
     columns = "raw_topic string, raw_partition int, to_topic string, to_partition int, _highest bigint"
-    written = ReadBack(upstream_spark.createDataFrame(HIGHEST, columns))
+    written = RecoveryRead(upstream_spark.createDataFrame(HIGHEST, columns))
     rows = upstream_spark.createDataFrame(
         ROWS, "topic string, partition int, raw struct<partition: int, offset: bigint>"
     )
@@ -36,6 +36,6 @@ def test_each_output_partition_has_its_own_highest_offset_of_a_raw_partition(ups
 def test_nothing_is_read_and_nothing_skipped_where_no_record_was_written_ahead() -> None:
     nothing: Any = None
     rows: Any = object()
-    found = read_back(nothing, nothing, None, ())
+    found = recovery_read(nothing, nothing, None, ())
     assert found.skip_written(rows, "AUTH-JSON") is rows
     assert found.until == {}
