@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.isolation import Isolation
 from lozenge.contracts.texts import is_blank
 from lozenge.contracts.topics import KEYS
@@ -109,7 +110,7 @@ class Manifest(_Section):
     """Whether a crash publishes the alerts of a batch once, again under equal ids, or not at all. A job with
     `at-most-once` also starts at the newest event and without state."""
 
-    mode: Literal["micro-batch", "realtime"] = "micro-batch"
+    mode: DetectorMode = DetectorMode.MICRO_BATCH
     """With `realtime` each event is processed when it comes, within milliseconds, instead of batch by batch. It is for
     rules and aggregates. After a crash the events since the last commit are processed again; their alerts are still
     published once."""
@@ -187,7 +188,7 @@ class Manifest(_Section):
 
     @model_validator(mode="after")
     def _realtime_is_for_what_needs_no_batch(self) -> "Manifest":
-        if self.mode == "micro-batch":
+        if not self.realtime:
             return self
         if self.kind.needs_batches:
             raise ValueError('mode = "realtime" is for rules and aggregates: a fold is processed batch by batch')
@@ -205,11 +206,10 @@ class Manifest(_Section):
 
     def refused_sharing(self, resources: Resources) -> str:
         """Why the detector cannot share a JVM if it has such resources; "" if it can."""
-        if self.realtime:
+        if self.mode.holds_slots:
             return "in Real-Time Mode its tasks would keep the cores of others"
         if resources.memory_mb > MOST_SHARED_MEMORY_MB or resources.cores > MOST_SHARED_CORES:
-            most = f"{MOST_SHARED_MEMORY_MB} MB and {MOST_SHARED_CORES} cores"
-            return f"more than {most} need a JVM of their own"
+            return f"more than {MOST_SHARED_MEMORY_MB} MB and {MOST_SHARED_CORES} cores need a JVM of their own"
         return ""
 
     def refused_trigger(self, trigger: timedelta) -> str:
@@ -222,7 +222,7 @@ class Manifest(_Section):
     @property
     def realtime(self) -> bool:
         """Whether each event is processed when it comes."""
-        return self.mode == "realtime"
+        return self.mode is DetectorMode.REALTIME
 
     @property
     def stateless(self) -> bool:
@@ -232,7 +232,7 @@ class Manifest(_Section):
     @property
     def published_by_spark(self) -> bool:
         """Whether its alerts are written by Spark's own sink, which knows no fence."""
-        return self.realtime and self.stateless
+        return self.mode.published_ahead and self.stateless
 
     @property
     def memory(self) -> timedelta:

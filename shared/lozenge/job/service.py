@@ -38,12 +38,12 @@ def main() -> int:
         from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
 
         declared = loaded.declaration.resources
-        if job.master is not None and loaded.declaration.realtime:
+        if job.master is not None and loaded.declaration.mode.holds_slots:
             raise ConfigError(
                 f"starting {identity.app} on {job.master}: a job in Real-Time Mode runs in its own process",
                 hint='unset LOZENGE_JOB_MASTER, or remove mode = "realtime"',
             )
-        if job.host is not None and (loaded.declaration.realtime or job.master is not None):
+        if job.host is not None and (loaded.declaration.mode.holds_slots or job.master is not None):
             raise ConfigError(
                 f"starting {identity.app} on the Spark host in {job.host}: its tasks would keep the cores of others",
                 hint='unset LOZENGE_JOB_HOST, or remove mode = "realtime" and LOZENGE_JOB_MASTER',

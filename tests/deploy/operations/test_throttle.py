@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.contracts.detector_mode import DetectorMode
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.operations.throttle import refused, repeats, reset_by_mode, rows
 from lozenge_deploy.releases.release import Release
@@ -14,7 +15,8 @@ from tests.deploy.releases.test_release import release
 
 def of_mode(mode: str) -> Release:
     trigger = timedelta(minutes=1) if mode == "realtime" else timedelta(seconds=1)
-    return release(declaration=release().declaration.model_copy(update={"mode": mode, "trigger": trigger}))
+    update = {"mode": DetectorMode(mode), "trigger": trigger}
+    return release(declaration=release().declaration.model_copy(update=update))
 
 
 def present(**fields: Any) -> DeploymentSpec:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from lozenge import Detector, Settings, Tables
+from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.record import Record
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
@@ -198,7 +199,9 @@ def test_alerts_published_ahead_of_their_offsets_are_skipped_until_those_are_com
     assert [d.dedup_key for d in again.committer.publish([draft(2), draft(3)], again.encoder)] == ["3"]
     again.committer.close()
 
-    batches = realtime.declaration.model_copy(update={"mode": "micro-batch", "trigger": timedelta(seconds=1)})
+    batches = realtime.declaration.model_copy(
+        update={"mode": DetectorMode.MICRO_BATCH, "trigger": timedelta(seconds=1)}
+    )
     last = job(kafka, LoadedDetector(realtime.name, "2.0.0", realtime.detector, batches, tmp_path), 3)
     assert len(last.claim.skipped.published) == 3
     assert last.committer.metadata.output_ahead

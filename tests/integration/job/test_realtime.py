@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import DetectorError
 from lozenge.job.commit.resume_filter import ResumeFilter
@@ -184,7 +185,9 @@ def test_a_release_that_leaves_the_mode_publishes_nothing_again(
     send(kafka, some_events(0, 100))
     with running(realtime, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, realtime.name)) == 100, "the alerts")
-    declared = realtime.declaration.model_copy(update={"mode": "micro-batch", "trigger": timedelta(seconds=1)})
+    declared = realtime.declaration.model_copy(
+        update={"mode": DetectorMode.MICRO_BATCH, "trigger": timedelta(seconds=1)}
+    )
     batches = LoadedDetector(realtime.name, "2.0.0", realtime.detector, declared, tmp_path)
     with running(batches, kafka, spark, tmp_path, generation=2) as run:
         send(kafka, some_events(100, 50))

@@ -50,7 +50,8 @@ class Claims:
         self.group = ConsumerGroup(kafka, identity.app, identity.input, partitions)
         self.writers = PartitionWriters(kafka, identity.app)
         self.coverage = CoverageWriter(kafka, identity)
-        if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.published_by_spark:
+        outside = declaration.mode.published_ahead or declaration.guarantee != "exactly-once"
+        if outside and not declaration.published_by_spark:
             _ = self.writers.acknowledged  # the first alert need not wait for the half second in which it gets its id
 
     def position(self) -> StartPosition:
@@ -87,9 +88,10 @@ class Claims:
         start = self._resumed(positions)
         if not was_standby and not self._shared:
             start = self._without_backlog(start)
-        skipped = ResumeFilter() if self._declaration.realtime else self.published_ahead(start)
+        ahead = self._declaration.mode.published_ahead  # then the query reads later what to skip
+        skipped = ResumeFilter() if ahead else self.published_ahead(start)
         metadata = start.metadata
-        if self._declaration.realtime and not metadata.output_ahead:  # from now on it is
+        if ahead and not metadata.output_ahead:  # from now on it is
             metadata = replace(metadata, checkpoint=NO_CHECKPOINT, output_ahead=True)
         metadata = replace(metadata, generation=max(generation, metadata.generation))
         claim = Claim(start.offsets, metadata, self._shared, skipped)

@@ -19,7 +19,7 @@ from lozenge.job.drivers.driver import (
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
 from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import JobEvent
-from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, Output
+from lozenge.job.lifecycle.outputs import Output
 from lozenge.job.lifecycle.query_planner import QueryRun
 from lozenge.job.lifecycle.start_actions import metadata
 
@@ -45,7 +45,7 @@ class BatchActions:
             planned.answer.set_result(Admission.RECOUNT)
             return
         run.in_flight = True
-        if isinstance(output, LiveOutput):  # what a standby processes has no effect yet
+        if output.counted:
             self._parts.metrics.begun(sum(end - run.read[p] for p, end in planned.ends.items()))
         planned.answer.set_result(Admission.PROCESS)
 
@@ -68,10 +68,10 @@ class BatchActions:
 
     def publish(self, drafted: AlertsDrafted) -> Happened | None:
         """Publishes alerts ahead of their batch."""
-        run, output = self._running()
-        assert isinstance(output, LiveOutput)
+        run, claimed = self._running()[0], self._current.claimed
+        assert claimed is not None
         try:
-            output.publish(run, drafted.alerts)
+            claimed.publish(run, drafted.alerts)
         except Exception as error:
             run.in_flight = True  # the operator takes them for emitted
             return Happened(JobEvent.QUERY_FAILED, QueryFailed(error))
@@ -85,7 +85,7 @@ class BatchActions:
                 parts.metrics.batch_progress(lag, read)
                 parts.reporter.update(lag=lag)
                 return
-            case TriggerEnded(events, lag) if isinstance(self._current.output, LiveOutput):
+            case TriggerEnded(events, lag) if self._running()[1].counted:
                 parts.metrics.records(events)
                 parts.metrics.lag(lag)
                 parts.reporter.update(lag=lag)
@@ -143,11 +143,9 @@ class BatchActions:
                 planner.limit.succeeded()
             excluded = planner.builder.events.excluded
             planner.builder.events.excluded = [r for r in excluded if r.offset >= run.read.get(r.partition, 0)]
+            self._current.output = output.claimed
         self._parts.reporter.first_batch_done()
-        if not isinstance(output, CutOver) or not committed:
-            return False
-        self._current.output = output.live
-        return True
+        return committed and output is not output.claimed
 
     def _running(self) -> tuple[QueryRun, Output]:
         assert self._current.run is not None

@@ -71,6 +71,6 @@ def job_parts(
 
 def slots(manifest: Manifest, partitions: int) -> int:
     """How many tasks run at once: in Real-Time Mode all of a query's tasks, which may be more than the cores."""
-    if not manifest.realtime:
+    if not manifest.mode.holds_slots:
         return 1
     return most_slots(partitions) if manifest.kind.state_in_checkpoint else partitions

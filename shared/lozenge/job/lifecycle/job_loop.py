@@ -21,7 +21,6 @@ from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
 from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import TRANSITIONS, JobAction, JobEvent, JobState
 from lozenge.job.lifecycle.job_watch import JobWatch
-from lozenge.job.lifecycle.outputs import LiveOutput
 from lozenge.job.lifecycle.start_actions import StartActions
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.topic_admin import check_topics
@@ -69,8 +68,8 @@ class JobLoop:
                 parts.driver.close()
             parts.backfill.stop()
             parts.assignment.leave()
-        if isinstance(self.current.output, LiveOutput):
-            self.current.output.committer.close()
+        if (claimed := self.current.claimed) is not None:
+            claimed.close()
         parts.claims.group.close()
         parts.reporter.update(finished_at=time.time())
 

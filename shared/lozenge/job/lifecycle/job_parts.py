@@ -9,7 +9,7 @@ from lozenge.job.drivers.driver import QueryDriver
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.lifecycle.job_state import JobEvent
-from lozenge.job.lifecycle.outputs import Output
+from lozenge.job.lifecycle.outputs import LiveOutput, Output
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.query_planner import QueryPlanner, QueryRun
 from lozenge.job.lifecycle.recovery import Recovery
@@ -44,6 +44,16 @@ class Current:
     output: Output | None = None
     run: QueryRun | None = None
     warm: bool = False
+
+    @property
+    def claimed(self) -> LiveOutput | None:
+        """The output under the claim of the job, installed or not; None before the claim."""
+        return self.output.claimed if self.output is not None else None
+
+    @property
+    def on_standby(self) -> bool:
+        """Whether it processes without a claim."""
+        return self.output is not None and self.output.claimed is None
 
 
 class Happened(NamedTuple):

@@ -7,7 +7,7 @@ from lozenge.job.lifecycle.batch_actions import EVENT_OF, BatchActions
 from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS
 from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import DRAINS, QUERY_RUNS, STANDBY_RUNS, JobEvent, JobState
-from lozenge.job.lifecycle.outputs import LiveOutput, StandbyOutput
+from lozenge.job.lifecycle.outputs import StandbyOutput
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS, Stop
 
@@ -55,8 +55,8 @@ class JobWatch:
             return
         if state in STANDBY_RUNS and self._caught_up():
             yield Happened(JobEvent.CAUGHT_UP)
-        if isinstance(self._current.output, LiveOutput):
-            self._current.output.refresh()
+        if (claimed := self._current.claimed) is not None:
+            claimed.refresh()
         if state is JobState.PAUSED and time.monotonic() - self._entered > RETRY_INTERVAL_SECONDS:
             yield Happened(JobEvent.RETRY_DUE)
         yield from self._new_spec(state)

@@ -25,7 +25,14 @@ REFRESH_SECONDS = 6 * 3600.0
 
 
 class Output(Protocol):
-    """Takes the batches of a job, in order."""
+    """Takes the batches of a job, in order. What a job processes is `counted` if it has an effect at once."""
+
+    counted: bool
+
+    @property
+    def claimed(self) -> "LiveOutput | None":
+        """The output under the claim of the job, which is installed after the first commit; None before the claim."""
+        ...
 
     @property
     def position(self) -> StartPosition:
@@ -39,6 +46,9 @@ class Output(Protocol):
 
 class StandbyOutput:
     """Buffers, and forgets what the live job has committed."""
+
+    counted = False
+    claimed = None
 
     def __init__(self, start: StartPosition) -> None:
         self.position = start
@@ -58,12 +68,19 @@ class StandbyOutput:
 class LiveOutput:
     """Commits, and reports each commit."""
 
+    counted = True
+
     def __init__(
         self, committer: LiveCommitter, reporter: JobStatusReporter, metrics: JobMetrics, circuit: CircuitBreaker
     ) -> None:
         self.committer = committer
         self._reporter, self._metrics, self._circuit = reporter, metrics, circuit
         self._committed_at = time.monotonic()  # by the claim
+
+    @property
+    def claimed(self) -> "LiveOutput":
+        """Itself."""
+        return self
 
     @property
     def position(self) -> StartPosition:
@@ -98,12 +115,18 @@ class LiveOutput:
             self._committed_at = time.monotonic()
             self._reporter.update(last_commit_at=time.time())
 
+    def close(self) -> None:
+        """Returns once everything that was published is acknowledged; raises BrokerUnavailable."""
+        self.committer.close()
+
 
 class CutOver:
     """Between the claim and the first transaction, which publishes the buffer of the standby.
 
     That transaction begins exactly at the claimed offsets. So it waits until the query has read that far.
     """
+
+    counted = False
 
     def __init__(
         self,
@@ -113,13 +136,13 @@ class CutOver:
         reporter: JobStatusReporter,
         metrics: JobMetrics,
     ) -> None:
-        self.live, self._buffer = live, buffer
+        self.claimed, self._buffer = live, buffer
         self._kafka, self._reporter, self._metrics = kafka, reporter, metrics
 
     @property
     def position(self) -> StartPosition:
         """The claimed one."""
-        return self.live.position
+        return self.claimed.position
 
     def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Buffers, and publishes if it can now."""
@@ -128,14 +151,14 @@ class CutOver:
 
     def publish(self, run: QueryRun, read: dict[int, int], metadata: CommitMetadata) -> bool:
         """Commits what is buffered if the query has `read` what the replaced job has committed; whether it did."""
-        since = dict(self.live.committer.offsets)
+        since = dict(self.claimed.committer.offsets)
         if any(read[p] < offset for p, offset in since.items()):
             return False
         result = self._buffer.prune(since)
         result = result._replace(alerts=run.operator.cut_over(self._kafka, result.alerts))
         processed = ProcessedBatch(result, run.operator.state_changes(), read, metadata)
-        self.live.committer.commit(processed, run.encoder)
-        self._reporter.went_live(metadata.generation, since, self.live.committer.offsets)
+        self.claimed.committer.commit(processed, run.encoder)
+        self._reporter.went_live(metadata.generation, since, self.claimed.committer.offsets)
         count(self._metrics, result)
         logger().info("cut over, live", generation=metadata.generation, since=since, published=len(result.alerts))
         return True

@@ -83,14 +83,14 @@ class StartActions:
             self._parts.reporter.update(rejected="", revision=specs.spec.revision)
 
     def _claim_all(self) -> None:
-        parts, output = self._parts, self._current.output
+        parts, claimed = self._parts, self._current.claimed
         if not parts.assignment.exclusive:
             self._current.output = self._claim(parts.planner.builder.versions)
             parts.reporter.update(generation=parts.specs.spec.generation)
             parts.assignment.exclusive = True
             self._start_backfill()
-        elif isinstance(output, CutOver):
-            self._drop_buffer(output.live)
+        elif claimed is not None and claimed is not self._current.output:
+            self._drop_buffer(claimed)
 
     def _claim_assigned(self) -> bool:
         """Claims the partitions that are assigned to this instance; whether there are any."""
@@ -98,7 +98,7 @@ class StartActions:
         parts.backfill.stop()  # several instances would backfill the same gaps; `lozenge backfill` can
         assigned = parts.assignment.assigned()
         if assigned and assigned != parts.assignment.claimed:
-            standby = isinstance(self._current.output, StandbyOutput)
+            standby = self._current.on_standby
             live = self._claim(parts.planner.builder.versions, assigned)
             self._current.output, self._current.run = live, None  # its state is of other partitions
             if standby:
@@ -108,12 +108,11 @@ class StartActions:
 
     def _claim(self, versions: Versions, among: Collection[int] | None = None) -> LiveOutput:
         """From now on nobody else commits for these partitions, and their committed offsets are known."""
-        parts, output = self._parts, self._current.output
-        if isinstance(output, LiveOutput):
-            output.committer.close()
-        was_standby = isinstance(output, StandbyOutput)
+        parts = self._parts
+        if self._current.claimed is not None:
+            self._current.claimed.close()
         generation = parts.specs.spec.generation
-        claim = parts.claims.claim(generation, versions, among, was_standby=was_standby)
+        claim = parts.claims.claim(generation, versions, among, was_standby=self._current.on_standby)
         committer = LiveCommitter(parts.kafka, parts.identity, parts.declaration, parts.claims, claim)
         return LiveOutput(committer, parts.reporter, parts.metrics, self._circuit)
 
@@ -142,15 +141,15 @@ class StartActions:
         return Happened(JobEvent.STANDBY_STARTED)
 
     def _start_live(self) -> Happened:
-        parts, run, output = self._parts, self._current.run, self._current.output
-        assert isinstance(output, LiveOutput)
-        output.committer.record_versions(parts.planner.builder.versions)
+        parts, run, live = self._parts, self._current.run, self._current.claimed
+        assert live is not None
+        live.committer.record_versions(parts.planner.builder.versions)
         previous = run.operator if run is not None and not run.in_flight else None
         # a standby that runs no query leaves its state policy to the first query after it
         waited = self._current.warm and not parts.driver.capabilities.standby
         replaces = waited and not parts.reporter.status.first_batch_at
-        planned = parts.planner.live(output.position, previous, replaces=replaces)
-        self._start_query(planned, JobPhase.LIVE, output.committer)
+        planned = parts.planner.live(live.position, previous, replaces=replaces)
+        self._start_query(planned, JobPhase.LIVE, live.committer)
         return Happened(JobEvent.LIVE_STARTED)
 
     def _start_query(self, planned: PlannedStart, phase: JobPhase, committer: LiveCommitter | None) -> None:

@@ -102,7 +102,7 @@ def test_a_cut_over_that_is_fenced_itself_publishes_nothing(job: ScriptedJob) ->
 
 def test_a_cut_over_whose_query_is_behind_the_claim_waits_for_a_further_batch(job: ScriptedJob) -> None:
     cut = cut_over(job, alert(0, 2))
-    cut.live.committer.offsets = {0: 12, 1: 0}
+    cut.claimed.committer.offsets = {0: 12, 1: 0}
     assert not cut.publish(run_of(job), {0: 9, 1: 9}, CommitMetadata(2, "c", 0))
     run_of(job).read = {0: 9, 1: 9}
     assert cut.accept(run_of(job), batch(1, 15, 9, alerts=[alert(0, 11), alert(0, 14)]), CommitMetadata(2, "c", 1))
