@@ -73,7 +73,7 @@ class FailureWithoutRecord:
 
 
 class BatchResult(NamedTuple):
-    """The result of one batch: alerts to emit, and failures that become dead letters."""
+    """What an operator makes of one batch: alerts to emit, and failures that become dead letters."""
 
     alerts: Sequence[DraftAlert]
     failed_records: Sequence[FailedRecord] = ()

@@ -17,7 +17,7 @@ from lozenge.errors import Fenced, StaleGeneration
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import Claim, Claims
-from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
+from lozenge.job.commit.live_committer import BatchCommit, LiveCommitter
 from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
@@ -59,9 +59,9 @@ class Job(NamedTuple):
     encoder: AlertEncoder
     identity: Identity
 
-    def processed(self, *numbers: int, more: int = 10, **batch: Any) -> ProcessedBatch:
+    def processed(self, *numbers: int, more: int = 10, **batch: Any) -> BatchCommit:
         """A batch of `more` offsets in every partition, with an alert for each of `numbers`."""
-        return ProcessedBatch(
+        return BatchCommit(
             batch.get("result") or BatchResult([draft(number) for number in numbers]),
             batch.get("state_changes", []),
             {p: offset + more for p, offset in self.committer.offsets.items()},

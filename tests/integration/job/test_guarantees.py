@@ -24,7 +24,7 @@ from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit import delivery_guarantees
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import Claims
-from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
+from lozenge.job.commit.live_committer import BatchCommit, LiveCommitter
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.lifecycle.job_parts import Happened, JobParts
@@ -277,7 +277,7 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka:
     assert committer.publish([draft], writer) == [draft]
     ends = {partition: offset + 1 for partition, offset in committer.offsets.items()}
     with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
-        committer.commit(ProcessedBatch(BatchResult([]), [], ends, CommitMetadata(1)), writer)
+        committer.commit(BatchCommit(BatchResult([]), [], ends, CommitMetadata(1)), writer)
     after = group_offsets(kafka, loaded.name)
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
 

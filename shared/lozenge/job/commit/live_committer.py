@@ -27,8 +27,11 @@ from lozenge.protocol.coverage import RECONFIGURED, Versions
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessedBatch:
-    """What a commit makes valid: the result and state changes of one batch, and the offsets at which it ends."""
+class BatchCommit:
+    """All that a commit makes valid: the alerts and dead letters of a batch, its state changes, and where it ends.
+
+    A standby's first commit is of all its batches. The result is that of its buffer, the state changes are of them all.
+    """
 
     result: BatchResult
     state_changes: Sequence[Record]
@@ -69,7 +72,7 @@ class LiveCommitter:
         segment = coverage.segment(RECONFIGURED, versions, metadata.generation, here, self.offsets, shared=self._shared)
         self._claims.write(segment, self._here)
 
-    def commit(self, batch: ProcessedBatch, encoder: AlertEncoder) -> int:
+    def commit(self, batch: BatchCommit, encoder: AlertEncoder) -> int:
         """Commits dead letters, state and offsets in one transaction, and alerts as guaranteed.
 
         Returns how many events were committed. Raises Fenced, BrokerUnavailable.

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from lozenge.job.batch_result import BatchResult, DraftAlert, count
 from lozenge.job.commit.claim import StartPosition
-from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
+from lozenge.job.commit.live_committer import BatchCommit, LiveCommitter
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.drivers.driver import BatchProcessed
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
@@ -91,7 +91,7 @@ class LiveOutput:
         """Commits; raises Fenced, BrokerUnavailable."""
         self._metrics.begun(batch.uncounted)
         result = batch.result
-        processed = ProcessedBatch(result, run.operator.state_changes(), dict(batch.ends), metadata)
+        processed = BatchCommit(result, run.operator.state_changes(), dict(batch.ends), metadata)
         events = self.committer.commit(processed, run.encoder)
         self._committed_at = time.monotonic()
         self._metrics.committed(events)
@@ -156,7 +156,7 @@ class CutOver:
             return False
         result = self._buffer.prune(since)
         result = result._replace(alerts=run.operator.cut_over(self._kafka, result.alerts))
-        processed = ProcessedBatch(result, run.operator.state_changes(), read, metadata)
+        processed = BatchCommit(result, run.operator.state_changes(), read, metadata)
         self.claimed.committer.commit(processed, run.encoder)
         self._reporter.went_live(metadata.generation, since, self.claimed.committer.offsets)
         count(self._metrics, result)

@@ -10,7 +10,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import BrokerUnavailable, DetectError, Fenced
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailureWithoutRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
+from lozenge.job.commit.live_committer import BatchCommit, LiveCommitter
 from lozenge.kafka.group_offsets import Positions
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import RECONFIGURED, CoverageSegment, Versions
@@ -32,8 +32,8 @@ def claimed(scripted: ScriptedBroker, declaration: Manifest | None = None, *amon
     return LiveCommitter(KAFKA, LIVE, declaration, claims, claim)
 
 
-def batch(ends: dict[int, int], alerts: Sequence[DraftAlert] = (), *changes: Record) -> ProcessedBatch:
-    return ProcessedBatch(BatchResult(alerts), changes, ends, DONE)
+def batch(ends: dict[int, int], alerts: Sequence[DraftAlert] = (), *changes: Record) -> BatchCommit:
+    return BatchCommit(BatchResult(alerts), changes, ends, DONE)
 
 
 def state(partition: int) -> Record:
@@ -54,7 +54,7 @@ def test_alerts_state_dead_letters_and_offsets_are_one_transaction(scripted: Scr
     committer = claimed(scripted)
     failure = FailureWithoutRecord("detect", "a timer", 1, b"card_1", b"{}", DetectError("raised"))
     result = BatchResult([draft(0, 12)], (), [failure])
-    committer.commit(ProcessedBatch(result, [state(0)], {0: 15, 1: 22}, DONE), ENCODER)
+    committer.commit(BatchCommit(result, [state(0)], {0: 15, 1: 22}, DONE), ENCODER)
     [(records, offsets, metadata)] = scripted.transactions
     assert [record.topic for record in records] == [LIVE.alerts, LIVE.dead_letters, LIVE.state]
     assert (offsets, metadata) == ({0: 15, 1: 22}, DONE)
