@@ -8,8 +8,9 @@ from pathlib import Path
 from lozenge.host import log_lines
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase
-from lozenge_deploy.supervision.job_process import LOG, RECORD, JobProcess, job_processes
+from lozenge_deploy.supervision.job_process import LOG, JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
+from lozenge_deploy.supervision.recorded_process import RECORD
 
 
 class JobLogs:

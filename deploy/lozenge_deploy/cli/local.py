@@ -4,9 +4,7 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -16,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import LozengeError, UsageError
+from lozenge.process.detached import start_detached
+from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, say
 from lozenge_deploy.supervision.child import last_error
@@ -24,6 +24,7 @@ FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store
 DEFAULT = Path(".lozenge")
 UP_SECONDS, DOWN_SECONDS, CHANGE_SECONDS = 180.0, 120.0, 120.0
 _STATE, _LOG = "platform.json", "platform.log"
+_POLL_SECONDS = 0.2
 
 
 def up(
@@ -98,13 +99,14 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
         say(f"already running, with a broker at {state['bootstrap']}; {would}", state, output)
         return
     request(folder, **changes)
-    deadline = time.monotonic() + CHANGE_SECONDS
-    while (now := _running(folder)) is not None and time.monotonic() < deadline:
-        if now.get("requested") == asdict(wanted):
-            _refuse_failed(folder, now)
-            say(f"running, with a broker at {now['bootstrap']}; {wanted}", now, output)
-            return
-        time.sleep(0.2)
+
+    def has_changed() -> bool:
+        return (now := _running(folder)) is None or now.get("requested") == asdict(wanted)
+
+    if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := _running(folder)) is not None:
+        _refuse_failed(folder, now)
+        say(f"running, with a broker at {now['bootstrap']}; {wanted}", now, output)
+        return
     raise LozengeError(f"changing the platform: not done after {CHANGE_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
@@ -121,20 +123,15 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     request(folder, **changes, held=False)  # a reset of offsets that was killed holds upstream no longer
     (folder / _STATE).unlink(missing_ok=True)
     command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder)]
-    with (folder / _LOG).open("ab") as log:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder
-        )
-    deadline = time.monotonic() + UP_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            error = last_error(folder / _LOG)
-            hint = error.hint or f"see {folder / _LOG}"
-            raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
-        if (state := _running(folder)) is not None:
-            _refuse_failed(folder, state)
-            return state
-        time.sleep(0.2)
+    process = start_detached(command, log=folder / _LOG, folder=folder)
+    wait_until(lambda: process.poll() is not None or _running(folder), UP_SECONDS, poll=_POLL_SECONDS)
+    if process.poll() is not None:
+        error = last_error(folder / _LOG)
+        hint = error.hint or f"see {folder / _LOG}"
+        raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
+    if (state := _running(folder)) is not None:
+        _refuse_failed(folder, state)
+        return state
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
@@ -147,10 +144,7 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Ou
         say(f"would stop process {state['pid']} and all that it started; topics and store stay", state, output)
         return
     os.kill(state["pid"], signal.SIGTERM)
-    deadline = time.monotonic() + DOWN_SECONDS
-    while _alive(state["pid"]) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    if _alive(state["pid"]):
+    if not wait_until(lambda: not _alive(state["pid"]), DOWN_SECONDS, poll=_POLL_SECONDS):
         raise LozengeError(f"stopping the platform: process {state['pid']} still runs", hint=f"see {folder / _LOG}")
     say("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
@@ -207,17 +201,19 @@ def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
     from lozenge_deploy.supervision.restart_policy import ProgramState
 
-    wanted, deadline = dict.fromkeys(instance_names(instances), ProgramState.RUNNING), time.monotonic() + limit
-    while (state := _running(folder)) is not None and time.monotonic() < deadline:
+    wanted = dict.fromkeys(instance_names(instances), ProgramState.RUNNING)
+
+    def run() -> bool:
+        if (state := _running(folder)) is None:
+            raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
         found = {name: each for name, each in state["programs"].items() if app_of_program(name) == "upstream"}
-        if found == wanted:
-            return
         if failed := [name for name, each in found.items() if each == ProgramState.FAILED]:
             name = failed[0]
             raise LozengeError(f"scaling upstream: {name} failed: {state['failed'][name]}", hint="see its log")
-        time.sleep(0.2)
-    if state is None:
-        raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
+        return found == wanted
+
+    if wait_until(run, limit, poll=_POLL_SECONDS):
+        return
     raise ChangeTimedOut(
         f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
     )

@@ -5,45 +5,38 @@ As a job, it does not depend on the process that started it: the next agent find
 
 import contextlib
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import psutil
 
 from lozenge.host.address import FILE, LOG, HostAddress, published
 from lozenge.host.process import TEMPORARY, HostSize, start_host
-from lozenge.process.atomic_write import replace
-from lozenge_deploy.supervision.child import kill_group, last_error
-from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority, runs
+from lozenge_deploy.supervision.child import last_error
+from lozenge_deploy.supervision.processes import NICE, runs
+from lozenge_deploy.supervision.recorded_process import RECORD, ProcessRecord, RecordedProcess, recorded
 
 HOSTS = ".hosts"
 """The folder of all hosts, next to those of the detectors, none of which has such a name."""
-RECORD = "process.json"
 KILL_SECONDS = 1.0
 IDLE_SECONDS = 900.0
 """A host that no agent ends, because none runs, ends by itself after so long without a client."""
 
 
-class HostRecord(msgspec.Struct, frozen=True):
-    """What was started. `created`, its start time, distinguishes it from a later process with its pid."""
+class HostRecord(ProcessRecord, frozen=True, kw_only=True):
+    """The host's process, and what it was started as."""
 
     fingerprint: str
-    pid: int
-    created: float
-    started_at: float
 
 
 class HostProcess:
     """The host in `folder`. It decides nothing; it starts, ends and observes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, started: RecordedProcess[HostRecord] | None = None) -> None:
         """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
         self.folder = folder
-        self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=HostRecord)
-        self._process = known_process(self.record.pid, self.record.created)
-        self._child: subprocess.Popen[bytes] | None = None
+        self._process = started or RecordedProcess(folder, HostRecord)
+        self.record = self._process.record
         self._address: HostAddress | None = None
         self._java: psutil.Process | None = None
 
@@ -54,11 +47,12 @@ class HostProcess:
         """Starts a host in `folder`, which must not exist, at `now` in Unix seconds; raises OSError."""
         folder.mkdir(parents=True, mode=0o700)
         child = start_host(folder, str(python), environment, size, IDLE_SECONDS, nice=NICE, forks=True)
-        record = HostRecord(fingerprint, child.pid, psutil.Process(child.pid).create_time(), now)
-        replace(folder / RECORD, msgspec.json.encode(record).decode())
-        started = cls(folder)
-        started._child = child
-        return started
+        started = RecordedProcess.of_child(
+            folder,
+            child,
+            lambda pid, created: HostRecord(pid=pid, created=created, started_at=now, fingerprint=fingerprint),
+        )
+        return cls(folder, started)
 
     @property
     def name(self) -> str:
@@ -70,9 +64,7 @@ class HostProcess:
 
     def alive(self) -> bool:
         """Whether it and, once it listens, its JVM run."""
-        if self._child is not None:
-            self._child.poll()  # reaps it
-        return self._process is not None and all(map(runs, filter(None, (self._process, self._java))))
+        return self._process.runs() and (self._java is None or runs(self._java))
 
     def ready(self) -> bool:
         """Whether it listens."""
@@ -82,21 +74,16 @@ class HostProcess:
                 self._address = found
                 with contextlib.suppress(psutil.Error):
                     self._java = psutil.Process(found.jvm_pid)
-                raise_priority(self.record.pid)
+                self._process.raise_priority()
         return self._address is not None
 
     def terminate(self) -> None:
         """Asks it to end."""
-        if self._process is not None:
-            with contextlib.suppress(psutil.Error):
-                self._process.terminate()
+        self._process.terminate()
 
     def kill(self) -> None:
         """Kills all of its processes."""
-        kill_group(self.record.pid)
-        if self._child is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(KILL_SECONDS)
+        self._process.kill_group(KILL_SECONDS)
 
     def discard(self) -> None:
         """Removes all of a host that has ended but its log, which is no host's from then on (see `host_logs`)."""
@@ -111,11 +98,7 @@ class HostProcess:
 
 def host_processes(folder: Path) -> list[HostProcess]:
     """Every host below `folder` that was started, whether it runs or not."""
-    found = []
-    for host_folder in folder.iterdir() if folder.is_dir() else ():
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            found.append(HostProcess(host_folder))
-    return found
+    return recorded(folder, HostProcess)
 
 
 def host_logs(folder: Path) -> dict[Path, bool]:

@@ -23,6 +23,7 @@ from lozenge.process import logging
 from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
+from lozenge.process.waiting import wait_until
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
@@ -128,9 +129,7 @@ def jobs_of(folder: Path) -> Iterator[None]:
         left = [job for replica in replicas for job in job_processes(replica) if job.alive()]
         for job in left:
             job.terminate()
-        deadline = time.monotonic() + STOP_SECONDS
-        while any(job.alive() for job in left) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: not any(job.alive() for job in left), STOP_SECONDS)
         for job in left:
             _kill(job)
         for host in host_processes(folder / HOSTS):

@@ -4,7 +4,6 @@ Upstream belongs to no agent: an operator has to stop it first. The offsets of a
 segment change in one transaction.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from lozenge.kafka.topic_admin import partitions, topic_id
 from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read_log
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process.user import user
+from lozenge.process.waiting import wait_until
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
 from lozenge_deploy.control.records import format_offsets
@@ -78,19 +78,15 @@ def await_stopped(kafka: KafkaSettings, limit: float, waiting: Callable[[], None
 
     Raises UsageError after `limit` seconds.
     """
-    deadline = time.monotonic() + limit
-    said = False
-    while not _is_empty(kafka):
-        if time.monotonic() > deadline:
-            raise UsageError(
-                "resetting the offsets of upstream: an instance still runs; nothing has changed",
-                hint="stop it, for example with `docker compose stop upstream`; --folder names that of a platform "
-                "that `lozenge up` runs",
-            )
-        if not said:
-            said = True
-            waiting()
-        time.sleep(0.2)
+    if _is_empty(kafka):
+        return
+    waiting()
+    if not wait_until(lambda: _is_empty(kafka), limit, poll=0.2):
+        raise UsageError(
+            "resetting the offsets of upstream: an instance still runs; nothing has changed",
+            hint="stop it, for example with `docker compose stop upstream`; --folder names that of a platform "
+            "that `lozenge up` runs",
+        )
 
 
 def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]:

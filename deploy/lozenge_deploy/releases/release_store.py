@@ -5,11 +5,8 @@ all releases that were built against it. One that is larger than a record is sev
 So a host needs the broker and uv to run any release, and no folder.
 """
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
-
-import stamina
 
 from lozenge.contracts.record import Record
 from lozenge.errors import BrokerUnavailable, Fenced, UsageError
@@ -17,6 +14,8 @@ from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
+from lozenge.process.retries import retry
+from lozenge.process.waiting import wait_until
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.record_parts import is_of_parts, joined, split
@@ -47,10 +46,14 @@ class Releases:
         """
         ensure_topics(self._kafka, self._kafka.topics.control.contracts())
         # fenced: another process adds a release; the jitter keeps two from fencing each other again and again
-        for attempt in stamina.retry_context(on=Fenced, attempts=ATTEMPTS, timeout=None, wait_max=1.0, wait_jitter=1.0):
-            with attempt:
-                return self._add(built, by)
-        raise AssertionError("unreachable")
+        return retry(
+            lambda: self._add(built, by),
+            lambda error: isinstance(error, Fenced),
+            seconds=0,
+            attempts=ATTEMPTS,
+            pause=0.1,
+            jitter=1.0,
+        )
 
     def of(self, detector: str) -> list[Release]:
         """Every release of `detector`, in order; none if it has none."""
@@ -93,15 +96,13 @@ class Releases:
         key = f"{release.detector}/{release.name}"
         records += self._record(key, release.model_dump_json())
         writer.write(records)
-        deadline = time.monotonic() + VISIBLE_SECONDS
-        while key not in self._records(key):  # the broker answers a commit a moment before readers see it
-            if time.monotonic() > deadline:
-                topic = self._kafka.topics.control.releases
-                raise BrokerUnavailable(
-                    f"adding {key}: it is written, and no reader sees it after {VISIBLE_SECONDS:g} s",
-                    hint=f"a transaction may be open in {topic}; then run the same command again",
-                )
-            time.sleep(0.05)
+        # the broker answers a commit a moment before readers see it
+        if not wait_until(lambda: key in self._records(key), VISIBLE_SECONDS):
+            topic = self._kafka.topics.control.releases
+            raise BrokerUnavailable(
+                f"adding {key}: it is written, and no reader sees it after {VISIBLE_SECONDS:g} s",
+                hint=f"a transaction may be open in {topic}; then run the same command again",
+            )
         return release
 
     def _records(self, *prefixes: str) -> dict[str, bytes]:

@@ -12,26 +12,25 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import psutil
 
 from lozenge.errors import ConfigError
-from lozenge.process.atomic_write import replace
 from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
 from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
-from lozenge_deploy.supervision.child import kill_group, last_error
-from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority, runs
+from lozenge_deploy.supervision.child import last_error
+from lozenge_deploy.supervision.processes import NICE, known_process
+from lozenge_deploy.supervision.recorded_process import ProcessRecord, RecordedProcess, recorded
 from lozenge_deploy.supervision.temp_dirs import emptied
 
-LOG, EXIT, RECORD, TEMPORARY = "log", "exit", "process.json", "tmp"
+LOG, EXIT, TEMPORARY = "log", "exit", "tmp"
 _SCRIPT = 'read -r _ || exit; "$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
 GROUP_GRACE_SECONDS = 5.0
 """How long the rest of a job's group may run after its leader: a JVM cleans up."""
 
 
-class StartRecord(msgspec.Struct, frozen=True):
-    """What was started. `created`, the leader's start time, distinguishes it from a later process with its pid.
+class StartRecord(ProcessRecord, frozen=True, kw_only=True):
+    """The leader of the job's group, and what it was started as.
 
     `spark_host` is the Spark host whose JVM it uses, with its `weight` there; "" if its JVM is its own.
     """
@@ -42,9 +41,6 @@ class StartRecord(msgspec.Struct, frozen=True):
     generation: int
     state: str
     memory_mb: int
-    pid: int
-    created: float
-    started_at: float
     spark_host: str = ""
     weight: int = 0
 
@@ -52,12 +48,11 @@ class StartRecord(msgspec.Struct, frozen=True):
 class JobProcess:
     """The job in `folder`. It decides nothing; it starts, stops and observes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, started: RecordedProcess[StartRecord] | None = None) -> None:
         """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
         self.folder = folder
-        self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=StartRecord)
-        self._leader = known_process(self.record.pid, self.record.created)
-        self._child: subprocess.Popen[bytes] | None = None
+        self._leader = started or RecordedProcess(folder, StartRecord)
+        self.record = self._leader.record
         self._leaderless_since: float | None = None
         self._stopping_since: float | None = None
         self.kill_reason = ""
@@ -95,24 +90,25 @@ class JobProcess:
         )
         assert leader.stdin is not None
         with leader.stdin as gate:
-            record = StartRecord(
-                detector=detector,
-                release=release,
-                process=list(process),
-                generation=spec.generation,
-                state=state,
-                memory_mb=memory_mb,
-                pid=leader.pid,
-                created=psutil.Process(leader.pid).create_time(),
-                started_at=time.time(),
-                spark_host=spark_host,
-                weight=weight,
+            started = RecordedProcess.of_child(
+                folder,
+                leader,
+                lambda pid, created: StartRecord(
+                    detector=detector,
+                    release=release,
+                    process=list(process),
+                    generation=spec.generation,
+                    state=state,
+                    memory_mb=memory_mb,
+                    pid=pid,
+                    created=created,
+                    started_at=time.time(),
+                    spark_host=spark_host,
+                    weight=weight,
+                ),
             )
-            replace(folder / RECORD, msgspec.json.encode(record).decode())
-            started = cls(folder)
-            started._child = leader
             gate.write(b"\n")
-        return started
+        return cls(folder, started)
 
     def matches(self, process: Sequence[object]) -> bool:
         """Whether it was started as `process`; then it needs no restart to fulfil the spec."""
@@ -120,12 +116,8 @@ class JobProcess:
 
     def alive(self) -> bool:
         """Whether any process of its group runs. Orphans of its leader are killed after some seconds."""
-        running = self._leader is not None and runs(self._leader)
-        if self._child is not None:
-            self._child.poll()  # reaps it, after the check: a leader that was seen to have exited always is reaped
-        if running:
+        if self._leader.runs():
             return True
-        self._leader = None
         if not self._has_orphans():
             return False
         self._leaderless_since = self._leaderless_since or time.monotonic()
@@ -155,13 +147,13 @@ class JobProcess:
 
     def raise_priority(self) -> None:
         """Sets its nice value to 0, if the system permits it."""
-        raise_priority(self.record.pid)
+        self._leader.raise_priority()
 
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""
         total = 0
         with contextlib.suppress(psutil.Error):
-            found = self._leader.children(recursive=True) if self._leader else []
+            found = self._leader.process.children(recursive=True) if self._leader.process else []
             if found and (job := _process_of(self.status())) is not None and job not in found:
                 found.append(job)
             for process in counted(found):
@@ -183,8 +175,8 @@ class JobProcess:
     def kill(self) -> None:
         """Kills all of its processes."""
         self._stopping_since = self._stopping_since or time.monotonic()
-        if (self._leader is not None and runs(self._leader)) or self._has_orphans():
-            kill_group(self.record.pid)
+        if self._leader.runs() or self._has_orphans():
+            self._leader.kill_group()
 
     def stopping_seconds(self) -> float:
         """Seconds since the first `terminate` or `kill`; 0 before."""
@@ -205,11 +197,7 @@ class JobProcess:
 
 def job_processes(folder: Path) -> list[JobProcess]:
     """Every job process below the folder of a detector, the newest generation first."""
-    found = []
-    for job_folder in folder.iterdir() if folder.is_dir() else ():
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            found.append(JobProcess(job_folder))
-    return sorted(found, key=lambda process: process.record.generation, reverse=True)
+    return sorted(recorded(folder, JobProcess), key=lambda process: process.record.generation, reverse=True)
 
 
 def newest_generation(jobs: Sequence[JobProcess]) -> int:

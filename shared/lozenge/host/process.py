@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lozenge.host.address import FILE, LOG
+from lozenge.process.detached import start_detached
 
 TEMPORARY = "tmp"
 
@@ -50,13 +51,9 @@ def start_host(
         command.append("--forks")
     # a path of its starter is none of those who come later, each of whom sends its own to its workers
     variables = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-    with (folder / LOG).open("a") as log:
-        return subprocess.Popen(
-            ["nice", "-n", str(nice), *command] if nice else command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=temporary,
-            env=variables | {"TMPDIR": str(temporary)},
-            start_new_session=True,
-        )
+    return start_detached(
+        ["nice", "-n", str(nice), *command] if nice else command,
+        log=folder / LOG,
+        folder=temporary,
+        environment=variables | {"TMPDIR": str(temporary)},
+    )

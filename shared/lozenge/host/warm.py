@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +22,7 @@ from lozenge.host.client import SharedJvm
 from lozenge.host.fingerprint import fingerprint
 from lozenge.host.process import HostSize, start_host
 from lozenge.host.static_conf import STATIC_CONF
+from lozenge.process.waiting import wait_until
 from lozenge.spark.conf import most_slots
 from lozenge.spark.internals.driver_jvm import spark_runs_here
 from lozenge.spark.session_provider import OwnJvm, SessionRequest
@@ -36,7 +36,6 @@ START_SECONDS = 90.0
 TOOL_SIZE = HostSize(most_slots(12), 2048, result_mb=512)
 """Task slots for a query in Real-Time Mode on an input of twelve partitions, and a heap for several tools at once."""
 _CONNECT_SECONDS = 2.0
-_POLL_SECONDS = 0.05
 _STARTED: list["subprocess.Popen[bytes]"] = []
 """Python warns of a process that nobody refers to and that still runs, as these do on purpose."""
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
@@ -99,13 +98,15 @@ def _runs(folder: Path) -> bool:
 def _start(folder: Path) -> None:
     (folder / LOG).unlink(missing_ok=True)  # of the last one
     host = start_host(folder, sys.executable, os.environ, TOOL_SIZE, IDLE_SECONDS)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and host.poll() is None:
+
+    def listens() -> bool:
         address = published(folder)
-        if address is not None and address.pid == host.pid:
-            _STARTED.append(host)
-            return
-        time.sleep(_POLL_SECONDS)
+        return address is not None and address.pid == host.pid
+
+    wait_until(lambda: listens() or host.poll() is not None, START_SECONDS)
+    if host.poll() is None and listens():
+        _STARTED.append(host)
+        return
     if host.poll() is None:
         host.kill()
     raise SparkGone(

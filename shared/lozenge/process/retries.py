@@ -18,8 +18,11 @@ def retry(
     seconds: float,
     pause: float,
     attempts: int = 1,
+    jitter: float = 0.0,
 ) -> T:
     """The result of `call`, which is repeated after `pause` while it raises an error of which `on` is true.
+
+    A random part of `jitter` seconds is added to each pause, so that two callers do not disturb each other for ever.
 
     Raises the last error once `seconds` are over and it was called at least `attempts` times: a process that was
     suspended has not waited for the dependency.
@@ -31,6 +34,11 @@ def retry(
         return on(error) and (next(made) < attempts or time.monotonic() < deadline)
 
     caller = stamina.RetryingCaller(
-        attempts=None, timeout=None, wait_initial=pause, wait_max=pause, wait_jitter=0, wait_exp_base=1
+        attempts=None,
+        timeout=None,
+        wait_initial=pause,
+        wait_max=pause + jitter,
+        wait_jitter=jitter,
+        wait_exp_base=1,
     )
     return caller(again, call)

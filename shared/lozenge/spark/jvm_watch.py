@@ -11,6 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
+from lozenge.process.waiting import wait_until
 from lozenge.spark.internals import driver_jvm, errors
 
 _SIGNAL_SECONDS = 0.5
@@ -93,10 +94,7 @@ def require_running(spark: SparkSession, doing: str) -> None:
 
 def _ends(spark: SparkSession) -> bool:
     """Whether the JVM is gone or ends within a moment: it stops Spark first, and answers until then."""
-    deadline = time.monotonic() + _END_SECONDS
-    while not (stopped := driver_jvm.has_stopped(spark)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return stopped
+    return wait_until(lambda: driver_jvm.has_stopped(spark), _END_SECONDS)
 
 
 def _gone(doing: str) -> SparkGone:

@@ -58,7 +58,15 @@ def job(
     """A job of `spec` with the last `ordered` spec; without a phase it has not reported yet."""
     generation = generation or id[0]
     record = StartRecord(
-        "spotter", spec.release, list(spec.process), generation, spec.state, 1000, id[0], id[1], AT - age
+        detector="spotter",
+        release=spec.release,
+        process=list(spec.process),
+        generation=generation,
+        state=spec.state,
+        memory_mb=1000,
+        pid=id[0],
+        created=id[1],
+        started_at=AT - age,
     )
     reported = None
     if phase is not None:

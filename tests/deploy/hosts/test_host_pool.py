@@ -52,7 +52,21 @@ class Hosts:
         need = Need(detector, fingerprint, weight)
         until(lambda: self.pool.has_room(need, self.python))
         host = self.pool.take(need).name
-        self.jobs.append(StartRecord(detector, "r1", [], 1, "keep", 1, 1, 1.0, self.now, host, weight))
+        self.jobs.append(
+            StartRecord(
+                detector=detector,
+                release="r1",
+                process=[],
+                generation=1,
+                state="keep",
+                memory_mb=1,
+                pid=1,
+                created=1.0,
+                started_at=self.now,
+                spark_host=host,
+                weight=weight,
+            )
+        )
         self.tick()
         return host
 

@@ -15,7 +15,8 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase, JobStatus
 from lozenge_deploy.agent.job_logs import removable
 from lozenge_deploy.supervision import job_process as instance_module
-from lozenge_deploy.supervision.job_process import EXIT, LOG, RECORD, TEMPORARY, JobProcess, job_processes
+from lozenge_deploy.supervision.job_process import EXIT, LOG, TEMPORARY, JobProcess, job_processes
+from lozenge_deploy.supervision.recorded_process import RECORD
 from tests.deploy.agent.test_health import write_report
 from tests.waiting import until
 
@@ -147,8 +148,8 @@ def test_nothing_runs_if_its_starter_dies_before_it_has_written_down_what_it_sta
 import os, sys
 from pathlib import Path
 from lozenge.protocol.job_spec import JobSpec
-from lozenge_deploy.supervision import job_process
-job_process.replace = lambda file, text: os._exit(9)
+from lozenge_deploy.supervision import job_process, recorded_process
+recorded_process.replace = lambda file, text: os._exit(9)
 job_process.JobProcess.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, JobSpec(),
     detector="spotter", release="r1", process=[], state="keep", memory_mb=512)
 """

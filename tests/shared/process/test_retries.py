@@ -55,6 +55,18 @@ def test_a_process_that_slept_calls_again_all_the_same() -> None:
         retry(failing(3, ConnectionError()), is_away, seconds=0, pause=0.2, attempts=3)
 
 
+@pytest.mark.parametrize(("drawn", "jitter"), [(0.0, 0.0), (0.7, 1.0)])
+def test_pauses_are_as_long_as_given_with_a_random_part_of_the_jitter(
+    monkeypatch: pytest.MonkeyPatch, drawn: float, jitter: float
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("random.uniform", lambda least, most: drawn if (least, most) == (0, jitter) else 99.0)
+    with stamina.set_testing(False):
+        retry(failing(3, ConnectionError()), is_away, seconds=60, pause=0.2, jitter=jitter)
+    assert slept == pytest.approx([0.2 + drawn] * 3)
+
+
 def test_retries_are_neither_logged_nor_counted() -> None:
     seen: list[RetryDetails] = []
 

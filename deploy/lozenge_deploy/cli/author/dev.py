@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import stamina
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from watchfiles import DefaultFilter, watch
@@ -21,6 +20,7 @@ from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import offsets_at
+from lozenge.process.retries import retry
 from lozenge.toolchain import cache_path
 from lozenge_deploy.cli.printing.terminal import echo, print_json, visible
 from lozenge_deploy.releases.environments import environment_of, in_environment
@@ -28,7 +28,7 @@ from lozenge_deploy.releases.lint.folder import require_runnable
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
-STOP_SECONDS = 30.0
+STOP_SECONDS, COMMIT_SECONDS = 30.0, 20.0
 _FILES = DefaultFilter()
 """Any file of the folder, of whatever kind, except those of tools such as `.git` and `__pycache__`."""
 
@@ -86,9 +86,12 @@ def _own_topics(kafka: KafkaSettings, name: str, release: str, source: str, last
     try:
         consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
         positions = [TopicPartition(source, partition, offset) for partition, offset in starts.items()]
-        for attempt in stamina.retry_context(on=KafkaException, timeout=20):  # its coordinator may not be known yet
-            with attempt:
-                consumer.commit(offsets=positions, asynchronous=False)
+        retry(  # its coordinator may not be known yet
+            lambda: consumer.commit(offsets=positions, asynchronous=False),
+            lambda error: isinstance(error, KafkaException),
+            seconds=COMMIT_SECONDS,
+            pause=0.2,
+        )
         consumer.close()
         yield
     finally:
