@@ -99,12 +99,13 @@ of a measurement, the host of a JVM.
 """
 FORMER_MODULES = """
     altering arrivals arriving asked batch_length behind blocking candidates catalogue committed continuity
-    conventions counts covering crew crossings declaration deliver deploying desired diamond differences eligible
-    facts fill fitness fleet fold_host folding forgetting gist guarantees harvest held history judgement keeper lane
-    ledger letterbox letters lines live look machine members meter modes moving muting observed operate orders
-    overview own_code pace parts peeking places planning promises read_back readable readings registry reloading
-    repeating resolving result rewind scratch share shipping spark_clock spark_positions standing starting stateless
-    steps stopping table telling terms told tracing trial turns verdicts voice work world written
+    conventions counts covering crew crossings decision declaration deliver deploying desired diamond differences
+    eligible facts fill fitness fleet fold_host folding forgetting gist guarantees harvest held history judgement
+    keeper lane ledger letterbox letters lines live look machine members meter modes moves moving muting observed
+    operate orders overview own_code pace parts peeking places planning promises raised read_back readable readings
+    registry reloading repeating resolving restarts result rewind scratch share shipping snapshots spark_clock
+    spark_positions standing starting stateless steps stopping table telling terms texts told tracing trial troubles
+    turns user verdicts voice warm work world written
 """
 """Names of modules that did not say what was in them."""
 MEANT = r"\b(?:dead|upper-case|lower-case)[\s#/-]+letters?\b|\bthreshold[\s#]+crossings?\b"

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lozenge.host.address import published
-from lozenge.host.warm import SETTING
+from lozenge.host.tool_host import SETTING
 
 _OF_THE_RUN = "LOZENGE_TEST_HOSTS"
 _FOLDER = pytest.StashKey[Path]()

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.agent.observation import JobId
-from lozenge_deploy.agent.restarts import Restarts
+from lozenge_deploy.agent.start_backoff import StartBackoff
 from lozenge_deploy.control.records import DeploymentSpec, DetectorPhase
-from lozenge_deploy.hosts.troubles import HostTroubles
+from lozenge_deploy.hosts.auto_isolation import HostTroubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class ReplicaState:
     cut_over_at: float | None = None
     watch_started_at: float = 0.0
     adopted_at: float = 0.0
-    restarts: Restarts = field(default_factory=Restarts)
-    previous_restarts: Restarts = field(default_factory=Restarts)
+    restarts: StartBackoff = field(default_factory=StartBackoff)
+    previous_restarts: StartBackoff = field(default_factory=StartBackoff)
     host_troubles: HostTroubles = field(default_factory=HostTroubles)
 
-    def restarts_of(self, *, previous: bool) -> Restarts:
+    def restarts_of(self, *, previous: bool) -> StartBackoff:
         """The exits of the previous release during a rebuild, or those of the present revision."""
         return self.previous_restarts if previous else self.restarts
 
-    def with_restarts(self, restarts: Restarts, *, previous: bool) -> "ReplicaState":
+    def with_restarts(self, restarts: StartBackoff, *, previous: bool) -> "ReplicaState":
         """The state with other exits of the previous release, or of the present revision."""
         return replace(self, previous_restarts=restarts) if previous else replace(self, restarts=restarts)
 

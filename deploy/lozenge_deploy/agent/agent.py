@@ -16,16 +16,16 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import Stop
 from lozenge_deploy.agent.controller import JobLauncher
-from lozenge_deploy.agent.decision import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
+from lozenge_deploy.hosts.drain import moved, next_to_move
 from lozenge_deploy.hosts.host_pool import HostPool
 from lozenge_deploy.hosts.host_process import HOSTS, host_logs
-from lozenge_deploy.hosts.moves import moved, next_to_move
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases
 

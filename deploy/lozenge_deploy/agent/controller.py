@@ -23,9 +23,9 @@ from lozenge_deploy.agent.actions import (
     Terminate,
 )
 from lozenge_deploy.agent.decide import decide
-from lozenge_deploy.agent.decision import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.observation import DEFAULT_TRIGGER, FailedStart, JobId, JobView, Observed
 from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, newest_generation
 

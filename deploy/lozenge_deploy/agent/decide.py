@@ -7,7 +7,11 @@ what it reports, so a controller that has just started needs nothing but its fir
 import signal
 
 from lozenge_deploy.agent.actions import AppendEvent, Isolate, Kill, ReplicaState
-from lozenge_deploy.agent.decision import (
+from lozenge_deploy.agent.live_job import check_health, update_live
+from lozenge_deploy.agent.observation import JobView, Observed
+from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
+from lozenge_deploy.agent.start_backoff import StartBackoff
+from lozenge_deploy.agent.tick import (
     TIMEOUTS,
     Decision,
     Tick,
@@ -17,12 +21,8 @@ from lozenge_deploy.agent.decision import (
     roll_back,
     start,
 )
-from lozenge_deploy.agent.live_job import check_health, update_live
-from lozenge_deploy.agent.observation import JobView, Observed
-from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
-from lozenge_deploy.agent.restarts import Restarts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
-from lozenge_deploy.hosts.troubles import HostTroubles, Trouble
+from lozenge_deploy.hosts.auto_isolation import HostTroubles, Trouble
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal that killed its child."""
@@ -109,7 +109,7 @@ def _start_revision(tick: Tick) -> None:
     if tick.successor is not None and tick.successor.is_live:
         finish_cut_over(tick, tick.successor)
     tick.stop_successor()
-    tick.remember(restarts=Restarts(), previous_restarts=Restarts(), watch_started_at=tick.seen.now)
+    tick.remember(restarts=StartBackoff(), previous_restarts=StartBackoff(), watch_started_at=tick.seen.now)
     tick.report(revision=tick.spec.revision, outcome=ChangeOutcome.WORKING, reason="")
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from lozenge.host import log_lines
+from lozenge.host import log_attribution
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.supervision.job_process import LOG, JobProcess, job_processes
@@ -45,7 +45,7 @@ class JobLogs:
         `logs` says of each whether its host has ended. Then its folder is removed once all of it is shipped.
         """
         for log in logs.keys() - self._hosts:
-            self._shipper.follow(log, log_lines.APP, log.parent.name, "", log_lines.app_of)
+            self._shipper.follow(log, log_attribution.APP, log.parent.name, "", log_attribution.app_of)
         ended = {log for log, has_ended in logs.items() if has_ended}
         for log in ended | (self._hosts - logs.keys()):
             self._shipper.unfollow(log)

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.agent.actions import AppendEvent, Kill, RaisePriority, Send
-from lozenge_deploy.agent.decision import Tick, roll_back
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.observation import JobView
+from lozenge_deploy.agent.tick import Tick, roll_back
 from lozenge_deploy.control.records import ChangeOutcome, DetectorPhase, format_offsets
 
 

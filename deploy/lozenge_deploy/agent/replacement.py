@@ -2,10 +2,10 @@
 
 from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.agent.actions import AppendEvent, GoLive, Kill
-from lozenge_deploy.agent.decision import Tick, count_exit, report_fenced, roll_back, start
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.live_job import kill_if_hung, live_status, report_live
 from lozenge_deploy.agent.observation import JobView
+from lozenge_deploy.agent.tick import Tick, count_exit, report_fenced, roll_back, start
 from lozenge_deploy.control.records import DetectorPhase, Goal
 
 

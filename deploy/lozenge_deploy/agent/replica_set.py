@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lozenge_deploy.agent.controller import Controller, JobLauncher
-from lozenge_deploy.agent.decision import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import (
     ChangeOutcome,
     DeploymentSpec,

@@ -7,7 +7,7 @@ import typer
 
 from lozenge.contracts.isolation import Isolation
 from lozenge.errors import UsageError
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 from lozenge_deploy.cli.options import (
     DRY_RUN,
     EXAMPLES,
@@ -96,7 +96,7 @@ def deploy(
         if candidate.refusal is not None:
             raise candidate.refusal
         if not dry_run:
-            wanted = candidate.commit(watch=watched, message=message, by=user())
+            wanted = candidate.commit(watch=watched, message=message, by=user_name())
             wanted = control.apply(wanted, after=candidate.current)
             await_change(control, wanted, limit, output, changes=changes)
 

@@ -20,7 +20,7 @@ from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING
 from lozenge_deploy.control.records import (
@@ -135,7 +135,7 @@ class Control:
                 f"cannot {spec.what} {spec.detector}: {present.what} was requested by {present.by} meanwhile",
                 hint=f"nothing has changed; see `lozenge status {spec.detector}`, then try again",
             )
-        new = spec.model_copy(update={"revision": uuid4().hex[:12], "by": user(), "at": now()})
+        new = spec.model_copy(update={"revision": uuid4().hex[:12], "by": user_name(), "at": now()})
         event = HistoryEvent(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
         )

@@ -17,7 +17,7 @@ from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 Row = dict[str, Any]
 _VARIES = re.compile(r"""'[^']*'|"[^"]*"|[^\s:,;()]*\d[^\s,;()]*""")
 _RAISED = re.compile(r"(?P<type>\[?\w+\b\]?).*(?P<place> \(\S+ line \d+(?:, in \S+)?\))$")
-"""An error of an author's code, as `lozenge.detector.raised` describes it."""
+"""An error of an author's code, as `lozenge.detector.author_error` describes it."""
 
 
 def kind_of(dead_letter: DeadLetter) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.snapshot import decode
+from lozenge.metrics.sample_text import decode
 from lozenge_deploy.observe.metrics_table import HISTORY_SECONDS, App, Samples, Snapshot
 
 RATE_SECONDS = 5.0

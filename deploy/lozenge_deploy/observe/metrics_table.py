@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 import msgspec
 
-from lozenge.metrics.snapshot import is_sample
+from lozenge.metrics.sample_text import is_sample
 
 ALIVE_SECONDS = 15.0
 HISTORY_SECONDS = 30.0

@@ -11,7 +11,7 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.direct_write import write_directly
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 
 CARD_NUMBERS_SHOWN = "card numbers shown"
 
@@ -28,7 +28,7 @@ class AuditRecord(msgspec.Struct, frozen=True):
 
 def record(kafka: KafkaSettings, action: str, target: str) -> AuditRecord:
     """Writes that this user does `action` with `target`; raises BrokerUnavailable unless the broker has it."""
-    made = AuditRecord(iso(datetime.now(UTC)), action, target, user(), socket.gethostname())
+    made = AuditRecord(iso(datetime.now(UTC)), action, target, user_name(), socket.gethostname())
     topic = kafka.topics.control.audit
     ensure_topics(kafka, [topic])
     if problem := write_directly(kafka, [Record(topic.name, 0, made.by.encode(), msgspec.json.encode(made))]):

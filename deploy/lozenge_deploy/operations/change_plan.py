@@ -10,7 +10,7 @@ from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec, HistoryEvent
-from lozenge_deploy.operations import isolation, scaling, state_migration, throttle
+from lozenge_deploy.operations import scaling, sharing_check, state_migration, throttle
 from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.release_store import Releases, environment_for
@@ -78,7 +78,7 @@ def plan_settings(
     values = {name: v for name, v in {**present.settings, **settings}.items() if v is not None}
     detector_process.try_settings(present.detector, environment_for(release, releases), values)
     given = dict(resources)
-    if refusal := throttle.refused(release, {**given, "rate": rate}) or isolation.refused(release, present, given):
+    if refusal := throttle.refused(release, {**given, "rate": rate}) or sharing_check.refused(release, present, given):
         raise refusal
     if rate is not None:
         trigger = duration(given["trigger"]) if "trigger" in given else present.trigger or release.declaration.trigger

@@ -15,7 +15,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import PartitionWriters
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
 from lozenge_deploy.control.records import format_offsets
@@ -201,7 +201,7 @@ def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
             ended=ended,
             since=target,
             input_id=input_id,
-            by=user(),
+            by=user_name(),
         )
         for writer, _ in writers.each():
             writer.commit([line.record(topic)], group, target, new)

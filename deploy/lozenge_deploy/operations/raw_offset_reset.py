@@ -18,7 +18,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions, topic_id
 from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read_log
 from lozenge.kafka.writers import TransactionalWriter
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 from lozenge.process.waiting import wait_until
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
@@ -106,7 +106,7 @@ def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]
                 *(OFFSETS_RESET, "", "", 0, ended, target),
                 input_id=topic_id(kafka, reset.topic),
                 topic=reset.topic,
-                by=user(),
+                by=user_name(),
             )
             writer.commit([segment.record(coverage)], group, target, CommitMetadata())
             yield f"{reset.topic} from {format_offsets(ended)} to {format_offsets(target)}"

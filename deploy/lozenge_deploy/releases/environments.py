@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lozenge.errors import ToolchainError
-from lozenge.host import base
+from lozenge.host import base_packages
 from lozenge.toolchain import cache_path, spark_home
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases import uv
@@ -67,7 +67,7 @@ def _make(parts: Parts, stage: Path) -> None:
         python = ("--python", str(stage / "bin" / "python"))
         hashes = ("--require-hashes", "--build-constraints", str(BUILD_CONSTRAINTS))
         uv.uv_offline_first(doing, "pip", "install", *python, *hashes, "-r", str(requirements))
-    (stage / base.FILE).write_text(parts.base, "utf-8")
+    (stage / base_packages.FILE).write_text(parts.base, "utf-8")
 
 
 def _complete(home: Path, detector: str) -> bool:

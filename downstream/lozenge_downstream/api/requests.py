@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from lozenge.contracts.texts import is_blank
+from lozenge.contracts.display_text import is_blank
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.routing.matchers import Matcher, MatcherField, are_contradictory

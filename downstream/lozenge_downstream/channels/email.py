@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lozenge.contracts.texts import shortened
+from lozenge.contracts.display_text import shortened
 from lozenge_downstream.channels.base.channel import Channel as Base
 from lozenge_downstream.channels.base.channel import Message, Refused, Result, Retry, Sent, with_links
 from lozenge_downstream.channels.base.secrets import Secret

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import HttpUrl
 
-from lozenge.contracts.texts import shortened
+from lozenge.contracts.display_text import shortened
 from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel, ReceiverUrl
 from lozenge_downstream.channels.base.secrets import Secret

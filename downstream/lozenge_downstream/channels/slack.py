@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lozenge.contracts.texts import shortened
+from lozenge.contracts.display_text import shortened
 from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import SecretUrl

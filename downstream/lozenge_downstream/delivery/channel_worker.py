@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lozenge.contracts.texts import readable
+from lozenge.contracts.display_text import readable
 from lozenge_downstream.channels.base.channel import Channel, Message, Refused, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec, UnknownSchema
+from lozenge.contracts.display_text import is_blank, readable, shortened
 from lozenge.contracts.schemas import Schema
-from lozenge.contracts.texts import is_blank, readable, shortened
 from lozenge.contracts.topic_patterns import detector_of
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
+from lozenge.contracts.display_text import shortened
 from lozenge.contracts.headers import derived_traceparent
 from lozenge.contracts.ids import uuid5
-from lozenge.contracts.texts import shortened
 from lozenge_downstream.model import HOUR, PublishedAlert
 
 DETECTOR = "lozenge"

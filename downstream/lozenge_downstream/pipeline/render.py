@@ -8,9 +8,9 @@ import msgspec
 
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.display_text import shortened
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.texts import shortened
 from lozenge.contracts.topics import DOWNSTREAM, Topics
 from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, RoutingSource, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at

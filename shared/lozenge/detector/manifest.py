@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.detector_mode import DetectorMode
+from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.isolation import Isolation
-from lozenge.contracts.texts import is_blank
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.durations import TextDuration

@@ -21,8 +21,8 @@ from lozenge import ddl
 from lozenge.detector import csv_table
 from lozenge.detector.manifest import Table
 from lozenge.errors import DetectorError
+from lozenge.process.file_versions import FileVersions, data_files
 from lozenge.process.last_good import Contents
-from lozenge.process.snapshots import Snapshots, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ class ReferenceTables:
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="lozenge-tables-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._tables = {name: _snapshots(table, source, folder / name) for name, table in tables.items()}
+        self._tables = {name: _versions(table, source, folder / name) for name, table in tables.items()}
         self.taken: dict[str, str] = {}
 
     def poll(self) -> bool:
@@ -83,19 +83,19 @@ class ReferenceTables:
 def problems(table: Table, source: Path) -> tuple[str, ...]:
     """Everything that is wrong with the table's file in the folder `source`; empty if a job can begin with it."""
     with tempfile.TemporaryDirectory(prefix="lozenge-tables-") as folder:
-        snapshots = _snapshots(table, source, Path(folder))
-        snapshots.poll()
-        return snapshots.refused
+        versions = _versions(table, source, Path(folder))
+        versions.poll()
+        return versions.refused
 
 
-def _refusal(name: str, table: Snapshots) -> str:
+def _refusal(name: str, table: FileVersions) -> str:
     return f"table {name}: {table.source} is refused: {'; '.join(table.refused)}"
 
 
-def _snapshots(table: Table, source: Path, copies: Path) -> Snapshots:
+def _versions(table: Table, source: Path, copies: Path) -> FileVersions:
     path = source / table.path
     prepare = partial(_prepared_csv, table, path.name) if table.columns else partial(_prepared_parquet, path)
-    return Snapshots(path, copies, prepare, table.bounds, salt=table.columns)
+    return FileVersions(path, copies, prepare, table.bounds, salt=table.columns)
 
 
 def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Contents:

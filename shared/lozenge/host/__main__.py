@@ -16,10 +16,10 @@ import psutil
 from lozenge.errors import LozengeError
 from lozenge.host.address import FILE, publish, published
 from lozenge.host.fingerprint import fingerprint
-from lozenge.host.log_lines import APP
+from lozenge.host.log_attribution import APP
 from lozenge.host.server import HostServer
 from lozenge.host.static_conf import STATIC_CONF
-from lozenge.host.warm import TOOL_SIZE
+from lozenge.host.tool_host import TOOL_SIZE
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal, end
 from lozenge.spark.internals import driver_jvm

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from lozenge.host.address import receive_line
-from lozenge.host.base import base
+from lozenge.host.base_packages import base_packages
 
 SOCKET = "fork.sock"
 """The socket of the fork server, in the folder of its host."""
@@ -30,7 +30,7 @@ exit "$code"
 
 def run_forked() -> None:
     """Becomes the shell that represents a fork, or returns: without a host, a fork server or the same packages."""
-    folder, mine = os.environ.get("LOZENGE_JOB_HOST"), base()
+    folder, mine = os.environ.get("LOZENGE_JOB_HOST"), base_packages()
     if not folder or not mine:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

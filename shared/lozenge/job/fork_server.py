@@ -24,8 +24,8 @@ from typing import NoReturn
 import msgspec
 
 from lozenge.host.address import receive_line
-from lozenge.host.base import base
-from lozenge.host.log_lines import APP
+from lozenge.host.base_packages import base_packages
+from lozenge.host.log_attribution import APP
 from lozenge.job.fork_client import SOCKET
 from lozenge.job.service import main
 from lozenge.process import logging
@@ -115,7 +115,7 @@ class ForkServer:
                 connection.close()
 
     def _fork(self, connection: socket.socket, request: ForkRequest, streams: Sequence[int]) -> None:
-        if request.base != base():
+        if request.base != base_packages():
             connection.sendall(b"0\n")
             connection.close()
             return

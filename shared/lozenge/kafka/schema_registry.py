@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from lozenge.contracts.display_text import shortened
 from lozenge.contracts.schemas import Schema, assign_ids, locked, newest
-from lozenge.contracts.texts import shortened
 from lozenge.errors import ConfigError, LozengeError, RegistryUnavailable, SchemaError, first_line
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
 from lozenge.metrics.process_cost import ProcessCost
-from lozenge.metrics.snapshot import encode
+from lozenge.metrics.sample_text import encode
 from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
 

@@ -1,6 +1,6 @@
 """Whether a new version of a file that a process reads while it runs may replace the last good one.
 
-Pure: the reader of a file says what it found in it, and gets what is wrong with it. `snapshots` keeps the versions.
+Pure: the reader of a file says what it found in it, and gets what is wrong with it. `file_versions` keeps them.
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 
 REPLAYED, DROPPED = "replayed", "dropped"
 _MOST = 10_000_000
@@ -30,7 +30,7 @@ class Resolution(msgspec.Struct, frozen=True):
     failed_again: int = 0
     release: str = ""
     message: str = ""
-    by: str = msgspec.field(default_factory=user)
+    by: str = msgspec.field(default_factory=user_name)
     at: float = msgspec.field(default_factory=time.time)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DetectorError
-from lozenge.host.warm import tool_session
+from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import BatchResult, FailedRecord, joined
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.identity import Identity

@@ -12,11 +12,11 @@ import pyarrow as pa
 from lozenge.contracts.alert import OWNER
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import RecordPosition
+from lozenge.detector.author_error import described
 from lozenge.detector.definition import INPUT, Detector, Settings
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.package import is_detector
-from lozenge.detector.raised import described
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.spark.internals.python_api import read_types_without_session
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions

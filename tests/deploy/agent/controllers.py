@@ -11,8 +11,8 @@ from pathlib import Path
 from lozenge.detector.manifest import Manifest
 from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.agent.controller import Controller
-from lozenge_deploy.agent.decision import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, HistoryEvent
 from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, job_processes
 

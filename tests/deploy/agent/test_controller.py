@@ -12,8 +12,8 @@ import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge_deploy.agent import controller, health
-from lozenge_deploy.agent.decision import Timeouts
-from lozenge_deploy.agent.restarts import NO_BROKER_SECONDS
+from lozenge_deploy.agent.start_backoff import NO_BROKER_SECONDS
+from lozenge_deploy.agent.tick import Timeouts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DetectorPhase, Goal
 from tests.deploy.agent.controllers import ControllerHarness
 from tests.deploy.agent.simulated_jobs import STEP_SECONDS, SimulatedJobs

@@ -23,10 +23,10 @@ from lozenge_deploy.agent.actions import (
     Terminate,
 )
 from lozenge_deploy.agent.decide import decide
-from lozenge_deploy.agent.decision import TIMEOUTS, Decision
 from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
 from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
-from lozenge_deploy.agent.restarts import NO_BROKER, NO_BROKER_SECONDS, Restarts
+from lozenge_deploy.agent.start_backoff import NO_BROKER, NO_BROKER_SECONDS, StartBackoff
+from lozenge_deploy.agent.tick import TIMEOUTS, Decision
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import StartRecord
@@ -242,21 +242,21 @@ def test_a_job_that_was_stopped_in_order_starts_again_and_is_neither_a_restart_n
     found = decided(FIRST, RUNNING, LIVE, dead(OLD, exit_code=0))
     assert found.actions == [AppendEvent("exited", OLD, "exited with code 0")]
     assert (found.status.phase, found.status.restarts, found.status.reason) == (DetectorPhase.WAITING, 0, "")
-    assert found.state.restarts == Restarts(next_start_at=AT + NO_BROKER_SECONDS)
+    assert found.state.restarts == StartBackoff(next_start_at=AT + NO_BROKER_SECONDS)
     assert Deployment(FIRST, found.status).problem is None
     found = decided(FIRST, RUNNING, LIVE, dead(OLD, exit_code=0, kill_reason="was killed, hung: x"))
     assert (found.status.restarts, found.status.reason) == (1, "was killed, hung: x")
 
 
 def test_the_second_exit_in_a_row_waits_for_its_backoff() -> None:
-    once = replace(LIVE, restarts=Restarts().exited(AT - 5, counts=True))
+    once = replace(LIVE, restarts=StartBackoff().exited(AT - 5, counts=True))
     found = decided(FIRST, RUNNING, once, dead(OLD))
     assert kinds(found.actions) == ["AppendEvent"]
     assert found.state.restarts.next_start_at == AT + 1.0
 
 
 def test_a_crash_loop_rolls_a_change_back_and_without_one_only_fails() -> None:
-    restarts = Restarts()
+    restarts = StartBackoff()
     for second in range(CRASH_LOOP_EXITS - 1):
         restarts = restarts.exited(AT - 10 + second, counts=True)
     watched = CHANGED.model_copy(update={"outcome": ChangeOutcome.WATCHED, "release": "r2"})
@@ -270,7 +270,7 @@ def test_a_crash_loop_rolls_a_change_back_and_without_one_only_fails() -> None:
 @pytest.mark.parametrize(("view", "stable"), [({"exit_code": NO_BROKER}, STABLE), ({"exit_code": 1}, 1.0)])
 def test_an_exit_without_a_broker_does_not_count(view: dict[str, Any], stable: float) -> None:
     found = decided(FIRST, RUNNING, LIVE, dead(OLD, **view), stable=stable)
-    assert found.state.restarts == Restarts(next_start_at=AT + NO_BROKER_SECONDS)
+    assert found.state.restarts == StartBackoff(next_start_at=AT + NO_BROKER_SECONDS)
 
 
 @pytest.mark.parametrize(("replaces", "rolls_back"), [(True, True), (False, False)])
@@ -394,7 +394,7 @@ def test_the_previous_release_is_restarted_during_a_rebuild_and_its_exits_do_not
     standby = job(NEW, REBUILD, JobPhase.STANDBY, standby=True)
     found = decided(REBUILD, CHANGED, REPLACING, dead(OLD), standby)
     assert found.actions[1:] == [Start(FIRST, of_previous=True)]
-    assert (found.state.restarts, len(found.state.previous_restarts.health.exits)) == (Restarts(), 1)
+    assert (found.state.restarts, len(found.state.previous_restarts.health.exits)) == (StartBackoff(), 1)
     assert RollBack not in map(type, found.actions)
 
 
@@ -521,11 +521,11 @@ def test_a_job_that_hung_in_a_jvm_of_its_own_has_no_trouble_with_hosts() -> None
 
 def test_a_detector_that_is_isolated_is_not_rolled_back_too() -> None:
     hung = on_host(SECOND, exit_code=137, kill_reason="was killed, hung: no batch has ended for 130 s")
-    health = Restarts().health
+    health = StartBackoff().health
     for _ in range(CRASH_LOOP_EXITS):
         health = health.exited(AT)
     troubled = decided(SECOND, CHANGED, LIVE, hung).state.host_troubles
-    state = replace(LIVE, host_troubles=troubled, restarts=Restarts(health))
+    state = replace(LIVE, host_troubles=troubled, restarts=StartBackoff(health))
     assert "RollBack" not in kinds(decided(SECOND, CHANGED, state, hung).actions)
 
 

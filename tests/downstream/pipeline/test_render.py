@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.headers import TRACEPARENT
-from lozenge.contracts.texts import is_blank
 from lozenge_downstream.channels.alertmanager import alerts
 from lozenge_downstream.channels.base.channel import Message
 from lozenge_downstream.channels.email import compose

@@ -16,8 +16,8 @@ import pytest
 from lozenge.errors import SparkGone
 from lozenge.host.address import LOG, published
 from lozenge.host.client import SharedJvm
-from lozenge.host.log_lines import APP, app_of
-from lozenge.host.warm import TOOL_SIZE, tool_session, warm_host
+from lozenge.host.log_attribution import APP, app_of
+from lozenge.host.tool_host import TOOL_SIZE, tool_session, warm_host
 from lozenge.spark.internals import errors
 from lozenge.spark.session_provider import SessionRequest
 from tests.integration.harness import wait_for
@@ -168,7 +168,7 @@ def test_two_that_need_a_host_at_once_start_one_which_keeps_nothing_of_its_clien
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOZENGE_SPARK_HOST", str(tmp_path))
-    command = [sys.executable, "-c", "from lozenge.host.warm import warm_host; print(warm_host())"]
+    command = [sys.executable, "-c", "from lozenge.host.tool_host import warm_host; print(warm_host())"]
     starting = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     (folder,) = {Path(each.communicate()[0].strip()) for each in starting}
     running = published(folder)

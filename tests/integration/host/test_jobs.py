@@ -10,7 +10,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.host.warm import warm_host
+from lozenge.host.tool_host import warm_host
 from lozenge.job.fork_client import SOCKET
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics

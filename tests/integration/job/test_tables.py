@@ -10,7 +10,7 @@ from lozenge import Detector, Settings, Tables, alert
 from lozenge.job.lifecycle import job_watch
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
-from lozenge.process import snapshots
+from lozenge.process import file_versions
 from lozenge.protocol.coverage import CoverageSegment
 from tests.integration.harness import alerts, event, new_detector, running, send, wait_for
 
@@ -20,7 +20,7 @@ HEADER = "merchant_id,label\n"
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_watch, "TABLE_POLL_SECONDS", 0.1)
-    monkeypatch.setitem(snapshots.Snapshots.__init__.__kwdefaults__, "settled_seconds", 0.05)  # type: ignore[arg-type]
+    monkeypatch.setitem(file_versions.FileVersions.__init__.__kwdefaults__, "settled_seconds", 0.05)  # type: ignore[arg-type]
 
 
 def labelled(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:

@@ -17,7 +17,7 @@ from lozenge.detector import reference_tables
 from lozenge.detector.manifest import Table
 from lozenge.detector.reference_tables import ReferenceTables, problems
 from lozenge.errors import DetectorError
-from lozenge.process.snapshots import Snapshots
+from lozenge.process.file_versions import FileVersions
 
 LIMITS = Table(path="limits.csv", columns="mcc string, mcc_limit int")
 CARDS = Table(path="cards.parquet")
@@ -25,7 +25,7 @@ CARDS = Table(path="cards.parquet")
 
 @pytest.fixture(autouse=True)
 def _settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_tables, "Snapshots", partial(Snapshots, settled_seconds=0.0))
+    monkeypatch.setattr(reference_tables, "FileVersions", partial(FileVersions, settled_seconds=0.0))
 
 
 def rows(count: int = 20) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.errors import DetectorError, LozengeError, UsageError
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 from lozenge_deploy.cli.options import (
     DRY_RUN,
     EXAMPLES,
@@ -59,7 +59,7 @@ def new(
     from lozenge_deploy.cli.author.scaffold import contents, write
 
     detectors = detectors_folder()
-    files = (contents if dry_run else write)(detectors, name, kind, owner or user(), key=key, tables=table or ())
+    files = (contents if dry_run else write)(detectors, name, kind, owner or user_name(), key=key, tables=table or ())
     if output is OutputFormat.JSON:
         show([{"file": str(file), "bytes": len(content)} for file, content in files.items()], output)
         return

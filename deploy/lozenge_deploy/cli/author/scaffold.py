@@ -9,7 +9,7 @@ from string import Template
 
 from pydantic import ValidationError
 
-from lozenge.contracts.texts import is_blank
+from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.csv_table import separator_in
 from lozenge.detector.manifest import Table

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lozenge.contracts.texts import shortened
+from lozenge.contracts.display_text import shortened
 
 
 @dataclass(frozen=True, slots=True)

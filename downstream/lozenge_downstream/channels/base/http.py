@@ -13,7 +13,7 @@ import httpcore2
 import httpx2
 from pydantic import AfterValidator, HttpUrl, PlainValidator
 
-from lozenge.contracts.texts import is_blank, shortened
+from lozenge.contracts.display_text import is_blank, shortened
 from lozenge_downstream.channels.base.channel import Channel, Refused, Result, Retry, Sent
 from lozenge_downstream.channels.base.ssrf_guard import Guard
 from lozenge_downstream.channels.base.thread_pool import threads

@@ -6,10 +6,10 @@ from typing import Any
 
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.headers import cloud_event
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
-from lozenge.contracts.texts import is_blank
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.batch_result import DraftAlert

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lozenge.contracts.record import Record
+from lozenge.detector.author_error import described
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
 from lozenge.detector.fold_checks import column_problems
-from lozenge.detector.raised import described
 from lozenge.detector.stored_state import check_entry
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord

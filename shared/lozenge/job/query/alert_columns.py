@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
+from lozenge.contracts.display_text import VISIBLE
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.texts import VISIBLE
 from lozenge.detector.events import MAX_CHARACTERS, Severity
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 
+from lozenge.detector.author_error import described
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.raised import described
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError, first_line
 from lozenge.job.batch_result import FailedRecord

@@ -20,7 +20,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import UsageError
-from lozenge.host.warm import tool_session
+from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters

@@ -18,7 +18,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.durations import duration
-from lozenge.host.warm import tool_session
+from lozenge.host.tool_host import tool_session
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader

@@ -102,7 +102,7 @@ def _detected(
     loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
 ) -> "DataFrame | Fold[Any]":
     from lozenge.detector.reference_tables import ReferenceTables
-    from lozenge.host.warm import tool_session
+    from lozenge.host.tool_host import tool_session
     from lozenge.job.query import canonical_events
     from lozenge.job.query.query_builder import detect
 

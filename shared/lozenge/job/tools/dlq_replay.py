@@ -22,7 +22,7 @@ from lozenge.contracts.record import Record, parse_position
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.reference_tables import ReferenceTables
-from lozenge.host.warm import tool_session
+from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure

@@ -33,7 +33,7 @@ class Gateway:
     """A gateway into this JVM for one other process, with a new session.
 
     `app` names its pool of task slots, and what its threads and tasks log. A pool of threads that the JVM has for all
-    clients may have inherited the name of one (see `lozenge.host.log_lines`).
+    clients may have inherited the name of one (see `lozenge.host.log_attribution`).
 
     Assumes that py4j's `ClientServer` may be made more than once, that a session shares no SQL settings, functions,
     views and queries with another one, and that it tags its Spark jobs, so that they can be interrupted alone. Also

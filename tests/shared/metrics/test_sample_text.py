@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge.metrics.snapshot import decode, encode
+from lozenge.metrics.sample_text import decode, encode
 
 
 @pytest.mark.parametrize(

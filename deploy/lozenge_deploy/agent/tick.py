@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from lozenge_deploy.agent.actions import Action, AppendEvent, Kill, ReplicaState, RollBack, Start, Terminate
 from lozenge_deploy.agent.observation import JobId, JobView, Observed
-from lozenge_deploy.agent.restarts import NO_BROKER
+from lozenge_deploy.agent.start_backoff import NO_BROKER
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 
 

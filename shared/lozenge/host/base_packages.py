@@ -1,4 +1,4 @@
-"""What an environment was made of, but for the detector's package: with an equal base processes may be forks of one."""
+"""The packages of an environment but for the detector's own: where they are equal, processes may be forks of one."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ SETTING = "LOZENGE_BASE"
 """The variable that says it for an environment without the file."""
 
 
-def base() -> str:
-    """Of the environment of this process; "" if nobody wrote it down."""
+def base_packages() -> str:
+    """Their digest in the environment of this process; "" if nobody wrote it down."""
     try:
         return Path(sys.prefix, FILE).read_text("utf-8")
     except OSError:

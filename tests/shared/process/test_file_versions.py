@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.process.file_versions import KEPT, FileVersions, data_files
 from lozenge.process.last_good import Bounds, Contents
-from lozenge.process.snapshots import KEPT, Snapshots, data_files
 
 
 def prepare(copy: Path, ready: Path) -> Contents:
@@ -21,16 +21,16 @@ def prepare(copy: Path, ready: Path) -> Contents:
     return Contents("", len(text.splitlines()), terminated=text.endswith("\n"), problems=problems)
 
 
-def of(source: Path, **how: float) -> Snapshots:
-    return Snapshots(source, source.with_name("copies"), prepare, Bounds(), settled_seconds=how.get("settled", 0.0))
+def of(source: Path, **how: float) -> FileVersions:
+    return FileVersions(source, source.with_name("copies"), prepare, Bounds(), settled_seconds=how.get("settled", 0.0))
 
 
-def digest_of(kept: Snapshots) -> str:
+def digest_of(kept: FileVersions) -> str:
     assert kept.in_force is not None
     return kept.in_force.digest
 
 
-def in_use(kept: Snapshots) -> str:
+def in_use(kept: FileVersions) -> str:
     return kept.path(digest_of(kept)).read_text()
 
 
@@ -41,7 +41,7 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def begun(source: Path, **how: float) -> Snapshots:
+def begun(source: Path, **how: float) -> FileVersions:
     kept = of(source, **how)
     kept.poll()
     assert in_use(kept) == "ONE\n"

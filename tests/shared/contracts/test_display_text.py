@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.contracts.texts import is_blank, readable, shortened
+from lozenge.contracts.display_text import is_blank, readable, shortened
 
 BLANK = ["", " ", "\n\t", "\u3000", "\u200b\u200b", "\ufeff", "\u2800", "\u3164", "\x00", "\u00a0 \u2028"]
 

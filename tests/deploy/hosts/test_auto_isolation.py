@@ -1,6 +1,6 @@
 """A detector gets a JVM of its own after repeated trouble, if the last one was its own."""
 
-from lozenge_deploy.hosts.troubles import TROUBLE_SECONDS, HostTroubles, Trouble
+from lozenge_deploy.hosts.auto_isolation import TROUBLE_SECONDS, HostTroubles, Trouble
 
 AT = 1_000_000.0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lozenge.detector.raised import described
+from lozenge.detector.author_error import described
 from lozenge.errors import EncodeError
 
 CODE = """import json

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from lozenge.process.user import user
+from lozenge.process.user_name import user_name
 
 
 @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 1000550000"), OSError("No username set")])
@@ -14,4 +14,4 @@ def test_a_user_without_a_name_is_a_number(error: Exception, monkeypatch: pytest
         raise error
 
     monkeypatch.setattr("getpass.getuser", nobody)
-    assert user() == str(os.getuid())
+    assert user_name() == str(os.getuid())

@@ -4,7 +4,7 @@ import getpass
 import os
 
 
-def user() -> str:
+def user_name() -> str:
     """The user's name; the number of a user without one, as in a container that runs as an arbitrary user."""
     try:
         return getpass.getuser()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge.host.log_lines import app_of
+from lozenge.host.log_attribution import app_of
 
 TASK = "Executor task launch worker for task 0.0 in stage 3.0 (TID 7)"
 QUERY = "stream execution thread for [id = 1, runId = 2]"

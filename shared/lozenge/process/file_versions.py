@@ -31,7 +31,7 @@ Prepare = Callable[[Path, Path], Contents]
 _Signature = tuple[tuple[str, int, int, int, int], ...]
 
 
-class Snapshots:
+class FileVersions:
     """The versions of `source` in `folder`, of which one at most is in force. One thread uses it.
 
     `prepare` validates a version, `salt` is what else its digest depends on. `in_force` is what was found in the good

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
-from lozenge_deploy.hosts.moves import MOVE, moved, next_to_move
+from lozenge_deploy.hosts.drain import MOVE, moved, next_to_move
 
 DRAINING = {"h1": "it is old"}
 

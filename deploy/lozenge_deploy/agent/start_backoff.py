@@ -11,22 +11,22 @@ FAILED_START_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restarts:
+class StartBackoff:
     """The exits of the jobs of one revision. Their `health` decides the backoff."""
 
     health: Health = field(default_factory=Health)
     next_start_at: float = 0.0
 
-    def exited(self, now: float, *, counts: bool) -> "Restarts":
+    def exited(self, now: float, *, counts: bool) -> "StartBackoff":
         """The state after an exit, which counts as a crash or, as one without a broker, does not."""
         health = self.health.exited(now) if counts else self.health
-        return Restarts(health, now + max(health.backoff(), 0.0 if counts else NO_BROKER_SECONDS))
+        return StartBackoff(health, now + max(health.backoff(), 0.0 if counts else NO_BROKER_SECONDS))
 
-    def start_failed(self, now: float) -> "Restarts":
+    def start_failed(self, now: float) -> "StartBackoff":
         """The state after a start that the release or the machine did not allow. It counts as a crash."""
         health = self.health.exited(now)
-        return Restarts(health, now + max(FAILED_START_SECONDS, health.backoff()))
+        return StartBackoff(health, now + max(FAILED_START_SECONDS, health.backoff()))
 
-    def without_broker(self, now: float) -> "Restarts":
+    def without_broker(self, now: float) -> "StartBackoff":
         """The state after a start for which the broker did not answer."""
         return replace(self, next_start_at=now + NO_BROKER_SECONDS)
