@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -29,8 +30,6 @@ from lozenge_deploy.observe.metrics_table import App
 LOOPBACK = "127.0.0.1"
 PORT = 9464
 _POLL_SECONDS = 1.0
-_REGISTERED = metric_families()
-_FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTERED for sample in f.samples}
 
 
 class Apps(Collector):
@@ -54,13 +53,15 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
         "Seconds until the lag is 0 at the current rate; +Inf if the lag grows",
         labels=["app"],
     )
-    found: dict[str, Metric] = {}
+    known_families, found = _known_families(), dict[str, Metric]()
     for name, app in sorted(table.items()):
         if app.expired(now):
             continue
         for text, value in app.samples(now).items():
             sample, labels = decode(text)
-            known = _FAMILIES.get(sample, Metric(sample, "Published by a newer version than this exporter", "unknown"))
+            known = known_families.get(
+                sample, Metric(sample, "Published by a newer version than this exporter", "unknown")
+            )
             family = found.setdefault(known.name, Metric(known.name, known.documentation, known.type))
             family.add_sample(sample, {"app": name} | labels, value)
         releases = Counter(instance.last.release for instance in app.alive(now))
@@ -73,6 +74,13 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     yield running
     yield catching_up
     yield from found.values()
+
+
+@cache
+def _known_families() -> Mapping[str, Metric]:
+    """The family of each name, and of each sample's name."""
+    registered = metric_families()
+    return {f.name: f for f in registered} | {sample.name: f for f in registered for sample in f.samples}
 
 
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:

@@ -22,7 +22,6 @@ _OF_EVENTS = {
     **dict.fromkeys(KEYS.values(), (r"\S(.*\S)?", "texts without blanks around them")),
 }
 """How events write what tables are joined on."""
-_COLUMNS = {field["name"] for field in newest("event").definition["fields"]}
 
 
 def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
@@ -56,7 +55,7 @@ def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
                     f"{table.path}: {len(odd)} value(s) of {column} are not {words}, which an event's {column} is, so "
                     f"no event matches: the first is {value!r} in line {line}"
                 )
-        keys = [name for name in header if name in _COLUMNS & {name.lower() for name in declared}]
+        keys = [name for name in header if name in _event_columns() & {name.lower() for name in declared}]
         yield from (f"{table.path}: {repeat}" for repeat in _repeats(header, keys, rows[1:]))
 
 
@@ -83,3 +82,7 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
     with file.open(newline="", encoding="utf-8-sig") as lines:
         reader = csv.reader(lines)
         yield from ((reader.line_num, row) for row in reader if row)
+
+
+def _event_columns() -> set[str]:
+    return {field["name"] for field in newest("event").definition["fields"]}
