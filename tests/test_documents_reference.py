@@ -6,7 +6,7 @@ import pytest
 
 import lozenge
 import lozenge.testing
-from tests.documents import python_api, settings
+from tests.documents import packages, python_api, settings
 from tests.documents.__main__ import PAGES
 from tests.documents.declared_fields import declared_fields
 from tests.documents.page import ROOT, Page
@@ -43,3 +43,20 @@ def test_every_name_of_the_python_api_says_what_it_is(module: object, name: str)
     text = value.__doc__ if callable(value) else python_api.variable_text(module, name)  # type: ignore[arg-type]
     assert text
     assert f"### `{name}`" in python_api.reference()
+
+
+@pytest.mark.parametrize(
+    ("lines", "written", "figure"),
+    [(1_000, None, 1_000), (1_047, 1_000, 1_000), (1_234, 1_000, 1_230), (904, 1_000, 900)],
+)
+def test_a_figure_of_lines_changes_only_when_it_is_far_from_the_code(
+    lines: int, written: int | None, figure: int
+) -> None:
+    assert packages.stable(lines, written) == figure
+
+
+@pytest.mark.parametrize("source", packages.SOURCES)
+def test_every_package_is_in_the_tree_and_says_what_it_holds(source: str) -> None:
+    for file in (ROOT / source).rglob("__init__.py"):
+        assert packages.first_line(file).endswith((".", ":")), f"{file}: its docstring begins with no sentence"
+        assert f"| `{packages.dotted(file.parent)}` |" in packages.tree()

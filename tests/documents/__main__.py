@@ -1,8 +1,8 @@
 """`make docs`: writes every generated part of `docs/` again."""
 
-from tests.documents import cli, platform, python_api, settings
+from tests.documents import cli, packages, platform, python_api, settings
 
-PAGES = (cli.PAGE, python_api.PAGE, *settings.PAGES, *platform.PAGES)
+PAGES = (cli.PAGE, packages.PAGE, python_api.PAGE, *settings.PAGES, *platform.PAGES)
 
 
 def main() -> None:
