@@ -19,7 +19,7 @@ class JobPhase(StrEnum):
     LIVE = "live"
 
 
-class JobStatus(msgspec.Struct):
+class JobStatus(msgspec.Struct, frozen=True):
     """The status of a job. Times are Unix seconds, 0 for never.
 
     - `created`: when the process with this `pid` was created.

@@ -112,10 +112,10 @@ def test_the_position_is_reported_long_before_its_commit(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     with running(detector(kafka, over, tmp_path, trigger="5m"), kafka, spark, tmp_path) as run:
-        report = run.runner.parts.reporter.status
+        reporter = run.runner.parts.reporter
         send(kafka, some_events(0, 200))
         wait_for(lambda: samples(run)["lozenge_offsets_begun_total"] == 200, "what it has read")
-        wait_for(lambda: report.lag == samples(run).get("lozenge_lag_offsets") == 0, "its lag")
+        wait_for(lambda: reporter.status.lag == samples(run).get("lozenge_lag_offsets") == 0, "its lag")
         assert samples(run)["lozenge_offsets_committed_total"] == 0
 
 

@@ -53,22 +53,23 @@ def test_a_bad_file_changes_nothing_and_a_good_one_is_named_by_alerts_and_covera
         wait_for(seen, f"an alert with {expected}")
 
     with running(loaded, kafka, spark, tmp_path) as run:
-        status = run.runner.parts.reporter.status
+        reporter = run.runner.parts.reporter
         reasons(0, "one")
         file.write_text(HEADER + '"m-1,')
-        wait_for(lambda: status.table_alarms, "the alarm")
-        assert f"table labels: {file} is refused: labels.csv line 2: unexpected end of data" in status.table_alarms[0]
+        wait_for(lambda: reporter.status.table_alarms, "the alarm")
+        [alarm] = reporter.status.table_alarms
+        assert f"table labels: {file} is refused: labels.csv line 2: unexpected end of data" in alarm
         before = len(alerts(kafka, loaded.name))
         send(kafka, [event(n, merchant_id="m-1", amount="150.00") for n in range(1_000, 1_003)])
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= before + 3, "alerts by the last good version")
         file.write_text("label,merchant_id\ntwo,m-1\n")
         reasons(2_000, "two")
-        assert status.table_alarms == []
+        assert reporter.status.table_alarms == []
         assert run.error is None
     found = alerts(kafka, loaded.name)
     version_of = {a["reason"]: a["table_versions"] for a in found}
     assert len({(a["reason"], a["table_versions"]["labels"]) for a in found}) == 2, "one version for each content"
     segments = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
-    assert [s.tables for s in segments if s.since != {}][-1] == version_of["two"] == status.tables
+    assert [s.tables for s in segments if s.since != {}][-1] == version_of["two"] == reporter.status.tables
     assert version_of["one"] in [s.tables for s in segments]
     assert len(read_log(kafka, kafka.topics.dead_letters(loaded.name), dict)) == 0

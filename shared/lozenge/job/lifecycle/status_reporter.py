@@ -17,7 +17,7 @@ from lozenge.protocol.job_status import JOB_STATUS, JobPhase, JobStatus
 
 
 class JobStatusReporter:
-    """Holds this process's `status`, and writes it to `folder` when it changes. Without a folder nothing is written."""
+    """Has this process's `status`, and writes it to `folder` when it changes. Without a folder nothing is written."""
 
     def __init__(self, folder: Path | None) -> None:
         self._file = folder / JOB_STATUS if folder else None
@@ -26,10 +26,9 @@ class JobStatusReporter:
         self._lock = threading.Lock()  # Spark's thread reports batches, the loop's thread everything else
 
     def update(self, **values: Any) -> None:
-        """Sets some fields, and writes the file if anything has changed."""
+        """Replaces some fields, and writes the file if anything has changed."""
         with self._lock:
-            for name, value in values.items():
-                setattr(self.status, name, value)
+            self.status = msgspec.structs.replace(self.status, **values)
             text = msgspec.json.encode(self.status)
             if self._file is not None and text != self._written:
                 replace(self._file, text.decode())
@@ -37,12 +36,18 @@ class JobStatusReporter:
 
     def query_started(self, phase: JobPhase, revision: str, versions: Versions, offsets: Mapping[int, int]) -> None:
         """A query has started at `offsets`."""
-        if versions != Versions(self.status.digest, self.status.tables):
-            self.status.digest, self.status.tables = versions.settings, versions.tables
-            self.status.since = dict(offsets)
-        now = time.time()
-        self.status.query_started_at = self.status.query_started_at or now
-        self.update(phase=phase, revision=revision, rejected="", offsets=dict(offsets), last_progress_at=now)
+        now, changed = time.time(), versions != Versions(self.status.digest, self.status.tables)
+        self.update(
+            phase=phase,
+            revision=revision,
+            rejected="",
+            digest=versions.settings,
+            tables=versions.tables,
+            since=dict(offsets) if changed else self.status.since,
+            offsets=dict(offsets),
+            query_started_at=self.status.query_started_at or now,
+            last_progress_at=now,
+        )
 
     def idle(self, spec: JobSpec) -> None:
         """The job has no query: it is a standby that is ready, or an instance without partitions."""

@@ -158,6 +158,7 @@ def test_a_spec_that_is_not_valid_is_reported_and_changes_nothing(tmp_path: Path
     assert "limit" in status.rejected
     job.write_spec(revision="good")
     job.advance()
+    status = job.parts.reporter.status
     assert (status.revision, status.rejected) == ("good", "")
 
 
