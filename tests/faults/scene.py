@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import stamina
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.retries import retry
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.restart_policy import ProgramState
@@ -70,12 +70,7 @@ class Scene:
 
     def _start(self) -> None:
         """As an operator's supervisor would: again and again while it fails, say on a disk that another fault fills."""
-        tries = stamina.retry_context(
-            on=BrokerUnavailable, attempts=None, timeout=START_SECONDS, wait_initial=1, wait_max=1, wait_jitter=0
-        )
-        for attempt in tries:
-            with attempt:
-                self.broker.start()
+        retry(self.broker.start, lambda error: isinstance(error, BrokerUnavailable), seconds=START_SECONDS, pause=1)
 
     def failed(self) -> str:
         """Which of the stages the supervisor has given up, with its last words; "" for none."""
