@@ -1,8 +1,9 @@
 """What detectors take that share the JVM of one Spark host, at rest.
 
 `make bench-pytest ARGS="-k shared_memory"` prints for each number of detectors in `LOZENGE_SHARED_COUNTS` (rules and
-folds in turn, and one aggregate): seconds until each had claimed its partitions, one after the other; PSS and RSS of
-the host and of all Python processes; PSS for each detector; and the cores that all of them use at rest.
+folds in turn, and one aggregate): seconds until each had claimed its partitions, one after the other; PSS of
+the JVM and of all Python processes, those of the host among them; RSS of all; PSS for each detector; and the cores that
+all of them use at rest. With `LOZENGE_BASE` set the jobs are forks, as those of an agent are.
 """
 
 import os
@@ -38,7 +39,7 @@ def test_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, [*TOPICS.platform_topics()])
-        print("\ndetectors | start s | host pss, rss | Python pss, rss | pss of one | cores at rest", flush=True)
+        print("\ndetectors | start s | JVM pss | Python pss | rss of all | pss of one | cores at rest", flush=True)
         for count in COUNTS:
             folders = [_copy(tmp_path, n, AGGREGATE if n == 2 else DETECTORS[n % 2]) for n in range(count)]
             ensure_topics(kafka, [t for f in folders for t in TOPICS.detector(f.name).contracts()])
@@ -66,11 +67,12 @@ def _measure(kafka: KafkaSettings, folders: list[Path], host: HostProcess, runni
     spent, at = _cpu_seconds(roots), time.monotonic()
     time.sleep(jobs.REST_SECONDS)
     cores = (_cpu_seconds(roots) - spent) / (time.monotonic() - at)
-    shared, own = _memory([host.record.pid]), _memory(pids)
+    found = _memory(roots)
+    jvm, own = (sum(memory.pss for name, memory in found if (name == "java") is java) for java in (True, False))
+    rss = sum(memory.rss for _, memory in found)
     print(
         f"{len(folders):9} | {started[0]:.1f}, {statistics.median(started):.1f}, {max(started):.1f} | "
-        f"{shared[0]:5.0f} {shared[1]:5.0f} | {own[0]:5.0f} {own[1]:5.0f} | "
-        f"{(shared[0] + own[0]) / len(folders):5.0f} | {cores:.3f}",
+        f"{jvm:5.0f} | {own:5.0f} | {rss:5.0f} | {(jvm + own) / len(folders):5.0f} | {cores:.3f}",
         flush=True,
     )
 
@@ -80,13 +82,13 @@ def _processes(roots: list[int]) -> list[psutil.Process]:
     return [*found, *(child for root in found for child in root.children(recursive=True))]
 
 
-def _memory(roots: list[int]) -> tuple[float, float]:
-    """PSS and RSS in MB."""
+def _memory(roots: list[int]) -> list[tuple[str, jobs.Memory]]:
+    """What each process takes, with its name. A job on the host is a fork, below the host."""
     found = []
     for process in _processes(roots):
-        with suppress(OSError):  # it has just ended
-            found.append(jobs._rollup(process.pid))
-    return sum(each.pss for each in found), sum(each.rss for each in found)
+        with suppress(OSError, psutil.Error):  # it has just ended
+            found.append((process.name(), jobs._rollup(process.pid)))
+    return found
 
 
 def _cpu_seconds(roots: list[int]) -> float:

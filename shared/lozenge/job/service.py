@@ -13,8 +13,13 @@ from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
+from lozenge.process.memory import trim_heap
+from lozenge.process.periodic import every
 from lozenge.process.shutdown import stopped_by_signals
 from lozenge.spark.internals.python_api import read_types_without_session
+
+RELEASE_SECONDS = 5.0
+"""A batch leaves its pages to the next one at most so long."""
 
 
 def main() -> int:
@@ -60,6 +65,7 @@ def main() -> int:
             stopped_by_signals(loop.stop, doing),
             sessions.held(spark, doing, loop.stopping),
             Reporter(metrics, kafka, meter=sessions.meter(spark)),
+            every(RELEASE_SECONDS, _release_memory, "release memory"),
         ):
             loop.run()
         return 0
@@ -76,3 +82,11 @@ def main() -> int:
         # unexpected: the log has the whole stack
         logging.logger().critical(f"the job failed: {type(error).__name__}: {first_line(error)}", exc_info=True)
         return 1
+
+
+def _release_memory() -> None:
+    """Gives back what batches have taken: a job is idle most of the time, and memory decides how many fit."""
+    import pyarrow as pa  # Spark has imported it
+
+    pa.default_memory_pool().release_unused()
+    trim_heap()

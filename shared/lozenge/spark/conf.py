@@ -92,6 +92,8 @@ _SETTINGS = {
     "spark.sql.streaming.stopTimeout": "30000",
     # each look at the triggers that have ended brings all of them over
     "spark.sql.streaming.numRecentProgressUpdates": "10",
+    # Spark would take 8 MB in a heap of 2 GB, and a broadcast keeps one page at least, however small it is
+    "spark.buffer.pageSize": "1m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "10",
