@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lozenge_deploy.demo.milestones import Milestones
-from lozenge_deploy.demo.processes import NICE, Programs
+from lozenge_deploy.demo.processes import NICE, SPARK_HOST, Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.observe.metrics_reader import Reading
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
@@ -19,6 +19,9 @@ PATIENCE_SECONDS = 60.0
 """The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
 START_SECONDS = 20.0
 """Each of them waits until the previous one has reported, but not longer than this."""
+
+_NO_DETECTORS = ("feed", SPARK_HOST)
+"""What reports no figures of its own."""
 
 Environments = Mapping[str, Future[Path]]
 """The Python of each detector's environment, once it is built."""
@@ -36,44 +39,48 @@ class DetectorStarts:
         meter: ThroughputMeter,
         milestones: Milestones,
     ) -> None:
-        self._first, *self._later = detectors
+        self._first, self._waiting = detectors[0].name, list(detectors)
         self._environments, self._programs, self._supervisor = environments, programs, supervisor
         self._meter, self._milestones = meter, milestones
 
     @property
     def complete(self) -> bool:
         """Whether every detector was started."""
-        return not self._later
-
-    def start_first(self) -> None:
-        """Starts the first detector, once its environment is built."""
-        self._start(self._first)
+        return not self._waiting
 
     def start_next(self) -> None:
-        """Starts the next detector if it is due; call it a few times a second."""
-        if self._later and self._may_start_next():
-            self._start(self._later.pop(0), NICE)
-
-    def _start(self, detector: DetectorFolder, nice: int = 0) -> None:
-        python = self._environments[detector.name].result()
-        self._supervisor.start(self._programs.detector(detector, python, nice))
+        """Starts what is due: their Spark host, then one detector after the other; call it a few times a second."""
+        if self._waiting and self._may_start_next():
+            detector = self._waiting.pop(0)
+            python = self._environments[detector.name].result()
+            nice = 0 if detector.name == self._first else NICE
+            self._supervisor.start(self._programs.detector(detector, python, nice))
 
     def _may_start_next(self) -> bool:
+        environment = self._environments[self._waiting[0].name]
+        if not environment.done() or not self._host_is_ready():
+            return False
+        if self._first not in self._supervisor.children:
+            return True
         if not self._first_is_done() and self._milestones.elapsed < PATIENCE_SECONDS:
             return False
-        if not self._environments[self._later[0].name].done():
-            return False
-        jobs = {name: child for name, child in self._supervisor.children.items() if name != "feed"}
+        jobs = {name: child for name, child in self._supervisor.children.items() if name not in _NO_DETECTORS}
         return not any(
             is_starting(child, self._meter.reading(name)) and _age(child) < START_SECONDS
             for name, child in jobs.items()
         )
 
+    def _host_is_ready(self) -> bool:
+        """Starts it in the environment of the first detector, once that is built."""
+        if SPARK_HOST not in self._supervisor.children:
+            self._supervisor.start(self._programs.spark_host(self._environments[self._first].result()))
+        return self._programs.host_is_ready()
+
     def _first_is_done(self) -> bool:
         """Whether the first detector has processed a batch, or will not."""
-        if self._supervisor.children[self._first.name].state is ProgramState.FAILED:
+        if self._supervisor.children[self._first].state is ProgramState.FAILED:
             return True
-        return self._milestones.first_notification is not None or self._milestones.has_done_a_batch(self._first.name)
+        return self._milestones.first_notification is not None or self._milestones.has_done_a_batch(self._first)
 
 
 @contextmanager

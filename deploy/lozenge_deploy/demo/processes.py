@@ -8,13 +8,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
+from lozenge.host.address import published
+from lozenge.host.process import host_arguments
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.toolchain.java import java_home
+from lozenge_deploy.hosts.host_pool import default_size
 from lozenge_deploy.releases.build import digest_of
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.supervision.supervisor import Program
 
+SPARK_HOST = "spark-host"
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
 SHORT_PAST = 100_000
 """Up to so many records of history, the JVM's first compiler alone is faster.
@@ -44,6 +50,7 @@ class Programs:
 
     def __init__(self, kafka: KafkaSettings, work: Path, past: int) -> None:
         self._kafka, self._work, self._past = kafka, work, past
+        self._host_folder = work / "spark-host"
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
     def upstream(self, rekeys: tuple[str, ...]) -> Program:
@@ -86,9 +93,20 @@ class Programs:
             arguments += ["--for", f"{seconds:f}s"]
         return self._program("feed", ["lozenge_deploy.demo.feed", *arguments], {}, finite=True)
 
+    def spark_host(self, python: Path) -> Program:
+        """The JVM that all detectors share, as those of an agent do; `python` is that of one of them."""
+        command = [str(python), *host_arguments(self._host_folder, default_size(), forks=True)]
+        return Program(SPARK_HOST, command, lambda _: in_environment(self._environment({})), self._work)
+
+    def host_is_ready(self) -> bool:
+        """Whether the JVM of the detectors takes clients."""
+        address = published(self._host_folder)
+        return address is not None and psutil.pid_exists(address.pid)
+
     def detector(self, detector: DetectorFolder, python: Path, nice: int = 0) -> Program:
         """A detector in its own environment; every start has a higher generation than the previous one."""
         common = {
+            "LOZENGE_JOB_HOST": str(self._host_folder),
             "LOZENGE_JOB_RELEASE": f"{detector.version}+{digest_of(detector.folder)[:8]}",
             "LOZENGE_JOB_WORK": str(self._work / "jobs"),
         }

@@ -12,7 +12,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of, is_starting
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
-from lozenge_deploy.demo.processes import Programs
+from lozenge_deploy.demo.processes import SPARK_HOST, Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
@@ -53,7 +53,7 @@ class Scenario:
         self._stack.close()
 
     def start(self) -> None:
-        """Starts broker, feed, both stages and the first detector; returns when they are started, not ready."""
+        """Starts broker, feed and both stages, and returns before they are ready. The detectors start in `tick`."""
         environments = self._stack.enter_context(environments_of(self._detectors))  # while the broker starts
         broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
         self.milestones.reached("broker answers")
@@ -66,11 +66,11 @@ class Scenario:
         self._stack.callback(self.meter.close)
         self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
+        self._stack.callback(self.stop_jobs)
         self._supervisor.start(programs.upstream(rekeys_of(self._detectors)))
         self._starts = DetectorStarts(
             self._detectors, environments, programs, self._supervisor, self.meter, self.milestones
         )
-        self._starts.start_first()
         self._supervisor.start(programs.downstream(self.receiver.url))
         self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
         self.milestones.reached("processes started")
@@ -104,8 +104,10 @@ class Scenario:
         return self.drain.settled(distinct)
 
     def stop_jobs(self) -> None:
-        """Stops every process but broker and receiver."""
-        self._supervisor.stop(self._supervisor.children)
+        """Stops every process but broker and receiver, the Spark host behind the detectors that it serves."""
+        children = self._supervisor.children
+        self._supervisor.stop([name for name in children if name != SPARK_HOST])
+        self._supervisor.stop(children)
 
     def frame(self, notice: str = "") -> Frame:
         """What the live view shows now."""

@@ -1,5 +1,6 @@
 """Starts `python -m lozenge.host` as a process. Its folder has its log, its address and its temporary files."""
 
+import math
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -25,6 +26,17 @@ class HostSize:
     new_mb: int | None = None
 
 
+def host_arguments(folder: Path, size: HostSize, idle_seconds: float = math.inf, *, forks: bool = False) -> list[str]:
+    """What a Python is given to be the host in `folder`; see `start_host`."""
+    new = [] if size.new_mb is None else ["--new-mb", str(size.new_mb)]
+    return [
+        *("-m", "lozenge.host", str(folder), "--idle", f"{idle_seconds:g}"),
+        *("--cores", str(size.cores), "--memory-mb", str(size.memory_mb), "--result-mb", str(size.result_mb)),
+        *new,
+        *(["--forks"] if forks else []),
+    ]
+
+
 def start_host(
     folder: Path,
     python: str,
@@ -43,12 +55,7 @@ def start_host(
     shutil.rmtree(temporary, ignore_errors=True)  # of a host that was killed
     temporary.mkdir(parents=True)
     (folder / FILE).unlink(missing_ok=True)
-    command = [python, "-m", "lozenge.host", str(folder), "--idle", f"{idle_seconds:g}"]
-    command += ["--cores", str(size.cores), "--memory-mb", str(size.memory_mb), "--result-mb", str(size.result_mb)]
-    if size.new_mb is not None:
-        command += ["--new-mb", str(size.new_mb)]
-    if forks:
-        command.append("--forks")
+    command = [python, *host_arguments(folder, size, idle_seconds, forks=forks)]
     # a path of its starter is none of those who come later, each of whom sends its own to its workers
     variables = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     return start_detached(

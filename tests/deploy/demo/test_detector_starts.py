@@ -11,6 +11,7 @@ import pytest
 
 from lozenge_deploy.demo.detector_starts import PATIENCE_SECONDS, START_SECONDS, DetectorStarts, is_starting
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
+from lozenge_deploy.demo.processes import SPARK_HOST
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import SupervisedProcess
 from tests.deploy.demo.test_view import READING
@@ -23,19 +24,24 @@ def process(age: float = 0.0, state: ProgramState = ProgramState.RUNNING) -> Sup
 class Run:
     """Three detectors on processes that the test controls; Python is installed for all of them."""
 
-    def __init__(self, *, since: float = 0.0) -> None:
+    def __init__(self, *, since: float = 0.0, host_ready: bool = True) -> None:
+        self.host_ready = host_ready
         self.children: dict[str, SupervisedProcess] = {}
         self.readings: dict[str, Any] = {}
         self.milestones = Milestones(time.monotonic() - since)
         self.pythons: dict[str, Future[Path]] = {name: Future() for name in ("one", "two", "three")}
         for python in self.pythons.values():
             python.set_result(Path("python"))
-        programs: Any = SimpleNamespace(detector=lambda detector, python, nice: detector.name)
+        programs: Any = SimpleNamespace(
+            detector=lambda detector, python, nice: detector.name,
+            spark_host=lambda python: SPARK_HOST,
+            host_is_ready=lambda: self.host_ready,
+        )
         supervisor: Any = SimpleNamespace(children=self.children, start=self._start)
         meter: Any = SimpleNamespace(reading=self.readings.get)
         detectors: Any = [SimpleNamespace(name=name) for name in self.pythons]
         self.starts = DetectorStarts(detectors, self.pythons, programs, supervisor, meter, self.milestones)
-        self.starts.start_first()
+        self.starts.start_next()
 
     def _start(self, name: str) -> None:
         self.children[name] = process()
@@ -45,9 +51,9 @@ class Run:
         self.milestones.reported(name, self.readings[name])
 
     def started(self) -> list[str]:
-        """What runs after a look at what is due."""
+        """The detectors that run after a look at what is due."""
         self.starts.start_next()
-        return list(self.children)
+        return [name for name in self.children if name != SPARK_HOST]
 
 
 def test_each_detector_waits_for_the_previous_one() -> None:
@@ -60,6 +66,31 @@ def test_each_detector_waits_for_the_previous_one() -> None:
     run.reports("two")
     assert run.started() == ["one", "two", "three"]
     assert run.starts.complete
+
+
+def test_the_first_detector_waits_for_the_spark_host() -> None:
+    run = Run(host_ready=False)
+    assert not run.started()
+    assert list(run.children) == [SPARK_HOST]
+    run.host_ready = True
+    assert run.started() == ["one"]
+
+
+def test_a_spark_host_that_has_ended_delays_the_next_detector() -> None:
+    run = Run()
+    run.host_ready = False
+    run.reports("one")
+    assert run.started() == ["one"]
+    run.host_ready = True
+    assert run.started() == ["one", "two"]
+
+
+def test_the_spark_host_waits_for_an_environment() -> None:
+    run = Run(host_ready=False)
+    run.children.clear()
+    run.pythons["one"] = Future()
+    assert not run.started()
+    assert not run.children
 
 
 def test_a_detector_waits_for_its_environment() -> None:
