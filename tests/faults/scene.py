@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 
 from lozenge.errors import BrokerUnavailable
+from lozenge.host.address import published
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.retries import retry
+from lozenge_deploy.hosts.host_process import HOSTS
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.restart_policy import ProgramState
@@ -94,19 +96,27 @@ class Scene:
         if target == "broker":
             return self.broker.pid
         if target in DETECTORS:
-            instance = self.instance(target)
-            return instance.record.pid if instance else None
+            return self._job_leader(target)
         child = self._supervisor.children[target]
         return child.pid if child.state is ProgramState.RUNNING else None
 
     def main(self, target: str) -> int | None:
         """Its own process: Python's, where a JVM is its child."""
-        if target in DETECTORS and (instance := self.instance(target)) and (report := instance.status()):
-            return report.pid
         return self.leader(target)
 
+    def _job_leader(self, detector: str) -> int | None:
+        """What the job says of itself: a fork leads a group, and the process that was started only represents it."""
+        if (instance := self.instance(detector)) is None:
+            return None
+        report = instance.status()
+        return report.pid if report else instance.record.pid
+
     def jvm(self, target: str) -> int | None:
-        """The JVM that it has started."""
+        """The JVM that it has started, or that of its Spark host, where other jobs are too."""
+        instance = self.instance(target) if target in DETECTORS else None
+        if instance is not None and (host := instance.record.spark_host):
+            address = published(self.folder / "jobs" / HOSTS / host)
+            return address.jvm_pid if address else None
         if (leader := self.leader(target)) is None:
             return None
         with suppress(psutil.Error):

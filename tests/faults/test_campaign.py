@@ -1,6 +1,6 @@
 """The short campaign: five kills in one volley, which also strikes what is still recovering. See `make nightly`.
 
-One detector is deployed. The broker, the agent and the notifier are killed, and the JVMs of upstream and of the job.
+One detector is deployed. The broker, the agent and the notifier are killed, and the JVMs of upstream and of the job's Spark host.
 """
 
 import sys
@@ -36,8 +36,8 @@ def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     assert campaign.result["counts"]["raw records"] >= RECORDS
     assert {(fault.kind, fault.target) for struck in campaign.struck for fault in struck.faults} == STRUCK
     assert report.faults(campaign) == KILLS
-    logs = [tmp_path / "logs" / "upstream.log", *(tmp_path / "jobs" / DETECTOR).glob("*/log")]
-    said = "".join(log.read_text("utf-8") for log in logs)
-    assert all(f"{doing}: Spark's JVM has ended" in said for doing in ("normalising", f"running {DETECTOR}"))
+    assert "normalising: Spark's JVM has ended" in (tmp_path / "logs" / "upstream.log").read_text("utf-8")
+    said = "".join(log.read_text("utf-8") for log in (tmp_path / "jobs" / DETECTOR).glob("*/log"))
+    assert "was forked from has ended" in said or f"running {DETECTOR}: Spark's JVM has ended" in said
     page = report.write(campaign, tmp_path).read_text("utf-8")
     assert report.summary(campaign).split(";")[0] in page

@@ -137,7 +137,7 @@ def _resources(spec: DeploymentSpec, declaration: Manifest) -> tuple[int, int]:
 def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
     memory_mb, cores = _resources(spec, declaration)
     wanted = spec.isolation or declaration.isolation
-    return wanted is Isolation.SHARED and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
+    return wanted is not Isolation.OWN and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
 
 
 def _fingerprint(python: Path) -> str:

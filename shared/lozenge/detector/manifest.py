@@ -141,10 +141,10 @@ class Manifest(_Section):
     """Rules: with `newest-first` a job with a lag above one `max_batch` starts at the newest event, and backfills the
     rest concurrently."""
 
-    isolation: Isolation = Isolation.OWN
-    """Whether its Spark has a JVM of its own, or shares one with other detectors. A shared JVM saves some 400 MB and
-    most of the start; if it ends, all of its detectors start again. It is not for Real-Time Mode, and for at most
-    2048 MB and 4 cores."""
+    isolation: Isolation | None = None
+    """Whether its Spark has a JVM of its own, or shares one with other detectors; unset, it shares one if it can. A
+    shared JVM saves some 400 MB and most of the start; if it ends, all of its detectors start again. It is not for
+    Real-Time Mode, and for at most 2048 MB and 4 cores."""
 
     resources: Resources = Resources()
     """What its process may use, as `[tool.lozenge.resources]`."""

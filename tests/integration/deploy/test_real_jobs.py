@@ -1,7 +1,7 @@
 """Deployments from end to end, with all their real parts: the command, the agent, releases, jobs on Spark, a broker.
 
-Both rules share a JVM. Each is still a process, a release and a failure of its own. One moves into a JVM of its own
-and back. Their JVM is killed. In the end one is in Real-Time Mode, which has a JVM of its own too.
+Both rules share a JVM, as small ones do. Each is still a process, a release and a failure of its own. One moves into a
+JVM of its own and back. Their JVM is killed. In the end one is in Real-Time Mode, which has a JVM of its own too.
 """
 
 import os
@@ -21,10 +21,10 @@ from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.hosts.host_process import HOSTS, HostProcess, host_processes
 from lozenge_deploy.supervision.job_process import JobProcess
 from tests.integration.deploy.sources import write_quick_tests
-from tests.integration.deploy.worlds import World, running_world
+from tests.integration.deploy.worlds import OWN_JVM, World, running_world
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
-SHARED, REALTIME = 'isolation = "shared"\n', 'mode = "realtime"\n'
+REALTIME = 'mode = "realtime"\n'
 
 
 @contextmanager
@@ -36,12 +36,12 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world with the user's own cache, where Spark finds what makes its starts quick; its rules share a JVM."""
+    """A world with the user's own cache, where Spark finds what makes its starts quick; its rules run on Spark."""
     with running_world(kafka, tmp_path_factory.mktemp("real"), "real") as world:
         for detector in (world.one, world.two):
             write_quick_tests(world.source(detector))
             declaration = world.source(detector) / "pyproject.toml"
-            declaration.write_text(declaration.read_text("utf-8") + SHARED, "utf-8")
+            declaration.write_text(declaration.read_text("utf-8").replace(OWN_JVM, ""), "utf-8")
         yield world
 
 
@@ -104,7 +104,7 @@ def _a_job_and_the_jvm_of_both_are_killed(world: World) -> None:
 
 def _a_release_in_real_time_mode_replaces_it(world: World, rule: str) -> None:
     declaration, before, ids = world.source(rule) / "pyproject.toml", world.pid(rule), set[str]()
-    declaration.write_text(declaration.read_text("utf-8").replace(SHARED, REALTIME), "utf-8")
+    declaration.write_text(declaration.read_text("utf-8") + REALTIME, "utf-8")
     with traffic(world, ids):
         assert f"{rule} r2 is live" in world.lozenge("deploy", rule)
         assert world.pid(rule) != before

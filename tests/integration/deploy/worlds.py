@@ -28,6 +28,8 @@ end(main(LeaseTiming(lease=4.0, renew=1.0)))
 """
 """The agent, whose lease another one need not wait for so long."""
 
+OWN_JVM = 'isolation = "own"\n'
+"""A line of a declaration: what runs without Spark needs no Spark host."""
 _sent = iter(range(10**9, 2 * 10**9))
 
 
@@ -43,6 +45,8 @@ class World:
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):
             write(folder / "detectors", detector, "rule", "tests")
+            declaration = self.source(detector) / "pyproject.toml"
+            declaration.write_text(declaration.read_text("utf-8") + OWN_JVM, "utf-8")
 
     def source(self, detector: str) -> Path:
         """The folder of a detector's source."""
