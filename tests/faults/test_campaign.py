@@ -1,6 +1,7 @@
 """The short campaign: five kills in one volley, which also strikes what is still recovering. See `make nightly`.
 
-One detector is deployed. The broker, the agent and the notifier are killed, and the JVMs of upstream and of the job's Spark host.
+One detector is deployed. The broker, the agent and the notifier are killed, and two JVMs: that of upstream and
+that of the job's Spark host.
 """
 
 import sys

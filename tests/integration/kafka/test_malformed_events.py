@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "with ten bytes left over": (FRAME + b"0123456789", "bytes left over"),
     "with a whole frame left over": (FRAME * 2, "bytes left over"),
     "a text that is latin-1": (FRAME.replace("händler".encode(), b"h\xe4ndler "), "a text is no UTF-8"),
-    "a letter that is divided between two texts": (DIVIDED, "a text is no UTF-8"),
+    "a character that is divided between two texts": (DIVIDED, "a text is no UTF-8"),
     "a time in the year 58134": (at(1_772_366_400_000_000_000), "after the year 9999"),
     "an amount too large": (CODEC.encode(GOOD).replace(b"\x06\xfe\x17\xb8", b"\x10" + b"\x7f" * 8), "not Avro"),
     "a string that claims a gigabyte": (FRAME[:5] + b"\x80\x80\x80\x80\x08" + FRAME[5:], "not Avro"),
