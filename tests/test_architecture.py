@@ -42,10 +42,10 @@ WIDE_VALUES = {
 STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
 """Modules that are imported without PySpark."""
 TESTS_OF_WHOLE_PACKAGES = {"test_public_api.py", "test_fuzz.py"}
-TESTED_MODULE_BY_MODULE = ("lifecycle", "commit", "operators")
+TESTED_MODULE_BY_MODULE = ("lifecycle", "commit", "operators", "drivers")
 """The packages of `lozenge.job` of which each module has a test file of its name."""
-DECIDE_NOTHING = {"job_parts", "operator"}
-"""Modules of these that only name the fields of values, or an interface."""
+DECIDE_NOTHING = {"operator"}
+"""Modules of these that only name an interface."""
 ONE_PER_MODULE = {"Channel", "Sender"}
 """Names by which a registry finds the class of each channel."""
 

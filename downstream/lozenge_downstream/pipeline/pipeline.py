@@ -75,8 +75,8 @@ class Pipeline:
         t.received_alerts.record(received)
         dead_letters = [r.dead_letter for r in received if r.dead_letter]
         accepted = [r.alert for r in received if r.alert and r.outcome is Classification.ACCEPTED]
-        limited = Counter(r.alert.detector for r in received if r.alert and r.outcome is Classification.RATE_LIMITED)
-        alarms = t.received_alerts.add_alarms(rate_limit_alarms(limited, t.now))
+        refused = Counter(r.alert.detector for r in received if r.alert and r.outcome is Classification.RATE_LIMITED)
+        alarms = t.received_alerts.add_alarms(rate_limit_alarms(refused, t.now))
         self.process([*accepted, *alarms], t, dead_letters)
         return received
 
