@@ -1,8 +1,11 @@
 """What a gateway for another process assumes of py4j and of sessions; the process is here."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -29,6 +32,18 @@ named = "reflect('org.apache.logging.log4j.ThreadContext', 'get', 'mdc.app')"
 print(app, task.partition("[")[2].split("(TID")[0])
 print(spark._jvm.java.lang.Thread.currentThread().getName())
 """
+
+WITH_STATE = """
+import sys, time
+from lozenge.spark.internals.gateways import connected
+spark = connected(int(sys.argv[1]), sys.argv[2], "client")
+rows = spark.readStream.format("rate").load().groupBy("value").count()
+query = rows.writeStream.format("noop").outputMode("update").option("checkpointLocation", sys.argv[3]).start()
+query.processAllAvailable()
+print("processed", flush=True)
+time.sleep(600)
+"""
+"""It never ends by itself."""
 
 
 @pytest.fixture
@@ -78,3 +93,26 @@ def test_nothing_of_a_client_stays_in_the_context(spark: SparkSession) -> None:
     gateway.close()
     assert is_default_session(spark)
     assert listeners(spark) == before
+
+
+def test_nothing_of_a_killed_client_with_state_stays(spark: SparkSession, tmp_path: Path) -> None:
+    def killed(number: int) -> None:
+        gateway = Gateway(spark, "app")
+        command = [sys.executable, "-c", WITH_STATE, str(gateway.port), gateway.token, str(tmp_path / str(number))]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == b"processed\n"
+            client.kill()
+        gateway.close()
+
+    killed(1)  # the first of all adds what stays for ever
+    before, folders = listeners(spark), temporary_folders(spark)
+    killed(2)
+    assert listeners(spark) == before
+    assert temporary_folders(spark) == folders
+
+
+def temporary_folders(spark: SparkSession) -> int:
+    """Those that PySpark has let this JVM make."""
+    own = Path(cast(Any, spark.sparkContext)._temp_dir)
+    return len(list(own.parent.glob("pyspark-*")))

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lozenge.spark.internals import driver_jvm, queries
+from lozenge.spark.internals.gateways import listeners
 from lozenge.spark.query_progress import NewProgress
 from tests.integration.harness import wait_for
 
@@ -66,3 +67,20 @@ def test_pools_that_spark_starts_at_once_are_small(spark: SparkSession, stream: 
         threads = [thread.getName() for thread in driver_jvm.java(spark).java.lang.Thread.getAllStackTraces().keySet()]
     for pool in ("map-output-dispatcher", "streaming-shuffle-location-dispatcher"):
         assert len([name for name in threads if name.startswith(pool)]) == 2, threads
+
+
+def test_nothing_of_a_query_with_state_stays_in_the_context(
+    stream: DataFrame, spark: SparkSession, tmp_path: Path
+) -> None:
+    def started(number: int) -> StreamingQuery:
+        writer = stream.groupBy("k").count().writeStream.format("noop").outputMode("update")
+        return writer.option("checkpointLocation", f"{tmp_path}/checkpoint-{number}").start()
+
+    tmp_path.joinpath("1.json").write_text('{"k": "a", "v": 1}\n')
+    queries.stop(started(1))  # the first of all adds what stays for ever
+    before = listeners(spark)
+    query = started(2)
+    query.processAllAvailable()
+    assert listeners(spark) == before + 1, "Spark keeps none for a query: stopping it is enough"
+    queries.stop(query)
+    assert listeners(spark) == before

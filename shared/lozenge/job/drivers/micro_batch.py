@@ -99,7 +99,7 @@ class MicroBatchDriver:
         query, self._query = self._query, None
         if query is not None:
             self._handover.close()
-            query.stop()
+            queries.stop(query)
 
     def rest(self) -> Iterator[QueryEvent]:
         """Spark's last progress."""

@@ -41,6 +41,7 @@ from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from lozenge.spark.checkpoint import Checkpoint
+from lozenge.spark.internals import queries
 from lozenge.spark.kafka_sink import discarding, realtime_writer
 from lozenge.spark.live_lag import LiveLag, LiveProgress, polling
 from lozenge.spark.query_progress import NewProgress, TriggerHistory, TriggerProgress
@@ -177,7 +178,7 @@ class RealtimeDriver:
         running.stopped = True
         running.polls.close()
         try:
-            running.query.stop()
+            queries.stop(running.query)
         finally:
             self._publisher.stopped()
 

@@ -1,8 +1,11 @@
 """Gateways by which other processes use a running JVM, each with a session of its own."""
 
+import atexit
 import os
 import secrets
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,9 +16,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lozenge.process.logging import logger
-from lozenge.spark.internals import driver_jvm
+from lozenge.spark.internals import driver_jvm, queries
 from lozenge.spark.internals.driver_jvm import java
-from lozenge.spark.internals.scala import declared_field
 
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
@@ -59,13 +61,15 @@ class Gateway:
     def close(self) -> None:
         """Stops the session's queries, interrupts its jobs, and accepts no more connections."""
         _count(self._host, -1)
-        for query in self._session.streams().active():
+        active = list(self._session.streams().active())
+        for query in active:
             with suppress(Exception):  # it has failed by itself, since it could not call its process
                 query.stop()
         self._session.interruptAll()
         self._server.shutdown()
         set_default_session(self._host)  # PySpark had made this one the default
-        if not forget_query_listener(self._session):
+        sessions = [*map(queries.session_of, active), self._session]
+        if not all([*map(queries.forget_listener, sessions)]):
             logger().warning("this Spark keeps a session whose client is gone; a host of it should serve fewer clients")
         self._session.artifactManager().close()  # a temporary folder
 
@@ -86,9 +90,18 @@ def connected(port: int, token: str, client: str) -> SparkSession:
     with _signals_kept():
         SparkContext._ensure_initialized(gateway=gateway)
         context: Any = SparkContext(gateway=gateway, jsc=jcontext, conf=SparkConf(_jvm=jvm, _jconf=jcontext.getConf()))
+    _replace_temporary_folder(context)
     context.stop = lambda: None
     context.environment = _WorkerEnvironment(context.environment, client)
     return SparkSession(context, jsparkSession=jsession)
+
+
+def _replace_temporary_folder(context: Any) -> None:
+    """Takes a folder of this process for that which PySpark lets the JVM make, and keep until the JVM ends."""
+    made, context._temp_dir = context._temp_dir, tempfile.mkdtemp(prefix="pyspark-")
+    atexit.register(shutil.rmtree, context._temp_dir, ignore_errors=True)
+    with suppress(OSError):
+        os.rmdir(made)
 
 
 def gateways(spark: SparkSession) -> int:
@@ -160,16 +173,3 @@ def is_default_session(spark: SparkSession) -> bool:
 def listeners(spark: SparkSession) -> int:
     """How many the context has, those of the queries of each session among them."""
     return int(cast(Any, spark)._jsparkSession.sparkContext().listenerBus().listeners().size())
-
-
-def forget_query_listener(session: Any) -> bool:
-    """Takes the listener of a session's queries from the context, which holds the whole session as long as it has it.
-
-    Assumes that the manager of a session's queries has it in a private field; if not, the session is kept: False.
-    """
-    manager = session.streams()
-    if (found := declared_field(manager, "listenerBus")) is None:
-        return False
-    found.setAccessible(True)
-    session.sparkContext().removeSparkListener(found.get(manager))
-    return True

@@ -1,4 +1,4 @@
-"""A running query: its progress, and in Real-Time Mode how long its batches last."""
+"""A running query: its progress, its end, and in Real-Time Mode how long its batches last."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +29,32 @@ def is_waiting(query: StreamingQuery) -> bool:
 def in_trigger(query: StreamingQuery) -> bool:
     """Whether a trigger is under way. Assumes that micro-batches set this flag; in Real-Time Mode it means nothing."""
     return bool(query.status["isTriggerActive"])
+
+
+def stop(query: StreamingQuery) -> None:
+    """Stops a query, and lets go of the session that Spark has made for it."""
+    session = session_of(query._jsq)
+    query.stop()
+    forget_listener(session)
+
+
+def session_of(query: Any) -> Any:
+    """The session that Spark has made for a Java query, a copy of the one that started it. Assumes its Scala name."""
+    return query.streamingQuery().sparkSessionForStream()
+
+
+def forget_listener(session: Any) -> bool:
+    """Takes the listener of a Java session's queries from the context, which holds the session as long as it has it.
+
+    A session has one once its queries were asked for, as every query with state does. Assumes that the manager of a
+    session's queries has it in a private field; if not, the session is kept: False.
+    """
+    manager = session.streams()
+    if (found := declared_field(manager, "listenerBus")) is None:
+        return False
+    found.setAccessible(True)
+    session.sparkContext().removeSparkListener(found.get(manager))
+    return True
 
 
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation"

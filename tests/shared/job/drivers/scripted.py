@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -56,6 +57,8 @@ class ScriptedQuery:
         self.recentProgress: list[Any] = []
         self.stops: list[Callable[[], object]] = []
         """What happens in Spark while the query is stopped."""
+        self._jsq = MagicMock()
+        """Its Java objects have no fields."""
 
     def awaitTermination(self, timeout: float) -> bool:
         if self.error is not None:
