@@ -46,8 +46,8 @@ def session_of(query: Any) -> Any:
 def forget_listener(session: Any) -> bool:
     """Takes the listener of a Java session's queries from the context, which holds the session as long as it has it.
 
-    A session has one once its queries were asked for, as every query with state does. Assumes that the manager of a
-    session's queries has it in a private field; if not, the session is kept: False.
+    A session has one once something has looked for its queries, as every query with state does. Assumes that the
+    manager of a session's queries has it in a private field; if not, the session is kept: False.
     """
     manager = session.streams()
     if (found := declared_field(manager, "listenerBus")) is None:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
-from unittest.mock import MagicMock
 
 import pytest
 
@@ -57,8 +56,6 @@ class ScriptedQuery:
         self.recentProgress: list[Any] = []
         self.stops: list[Callable[[], object]] = []
         """What happens in Spark while the query is stopped."""
-        self._jsq = MagicMock()
-        """Its Java objects have no fields."""
 
     def awaitTermination(self, timeout: float) -> bool:
         if self.error is not None:
@@ -104,6 +101,7 @@ def connect(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(queries, "newest_progress", newest)
     patch.setattr(queries, "is_waiting", lambda query: query.waits)
     patch.setattr(queries, "in_trigger", lambda query: query.in_trigger)
+    patch.setattr(queries, "stop", lambda query: query.stop())
 
 
 class ScriptedWriter:
