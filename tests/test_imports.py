@@ -42,7 +42,7 @@ print(json.dumps([len(sys.modules), sorted(done)]))
 
 @pytest.mark.parametrize("package", ["lozenge", "lozenge_upstream", "lozenge_downstream", "lozenge_deploy"])
 def test_an_import_does_nothing(package: str, pytestconfig: pytest.Config) -> None:
-    command = [sys.executable, "-c", PROBE, package, str(pytestconfig.rootpath)]
+    command = [sys.executable, "-B", "-c", PROBE, package, str(pytestconfig.rootpath)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     loaded, done = json.loads(run.stdout)
