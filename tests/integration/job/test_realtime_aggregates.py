@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.schemas import newest
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
@@ -239,7 +240,7 @@ def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
         records = committed(kafka, kafka.topics.detector(loaded.name).alerts)
         emitted.append([_as_said(record, loaded.name) for record in records])
     assert sorted(emitted[0], key=str) == sorted(emitted[1], key=str)
-    other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
+    other = _changed(loaded, mode=DetectorMode.MICRO_BATCH, trigger=timedelta(seconds=1))
     left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
     with running(left, kafka, spark, tmp_path, generation=2):
         send(kafka, uses(200, each=1))
