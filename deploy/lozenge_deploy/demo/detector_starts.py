@@ -6,8 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge_deploy.demo.milestones import Milestones
-from lozenge_deploy.demo.processes import NICE, SPARK_HOST, Programs
+from lozenge_deploy.demo.processes import NICE, Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.observe.metrics_reader import Reading
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
@@ -74,7 +75,7 @@ class DetectorStarts:
         """Starts it in the environment of the first detector, once that is built."""
         if SPARK_HOST not in self._supervisor.children:
             self._supervisor.start(self._programs.spark_host(self._environments[self._first].result()))
-        return self._programs.host_is_ready()
+        return self._programs.host_is_ready(self._supervisor.children[SPARK_HOST].pid)
 
     def _first_is_done(self) -> bool:
         """Whether the first detector has processed a batch, or will not."""

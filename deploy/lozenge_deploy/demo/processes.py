@@ -8,9 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
-from lozenge.host.address import published
+from lozenge.host.address import published_by
+from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.host.process import host_arguments
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.toolchain.java import java_home
@@ -20,7 +19,6 @@ from lozenge_deploy.releases.detector_catalog import DetectorFolder
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.supervision.supervisor import Program
 
-SPARK_HOST = "spark-host"
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
 SHORT_PAST = 100_000
 """Up to so many records of history, the JVM's first compiler alone is faster.
@@ -50,7 +48,7 @@ class Programs:
 
     def __init__(self, kafka: KafkaSettings, work: Path, past: int) -> None:
         self._kafka, self._work, self._past = kafka, work, past
-        self._host_folder = work / "spark-host"
+        self._host_folder = work / SPARK_HOST
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
     def upstream(self, rekeys: tuple[str, ...]) -> Program:
@@ -98,10 +96,9 @@ class Programs:
         command = [str(python), *host_arguments(self._host_folder, default_size(), forks=True)]
         return Program(SPARK_HOST, command, lambda _: in_environment(self._environment({})), self._work)
 
-    def host_is_ready(self) -> bool:
-        """Whether the JVM of the detectors takes clients."""
-        address = published(self._host_folder)
-        return address is not None and psutil.pid_exists(address.pid)
+    def host_is_ready(self, pid: int) -> bool:
+        """Whether the Spark host with this process takes clients."""
+        return published_by(self._host_folder, pid) is not None
 
     def detector(self, detector: DetectorFolder, python: Path, nice: int = 0) -> Program:
         """A detector in its own environment; every start has a higher generation than the previous one."""

@@ -7,12 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of, is_starting
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
-from lozenge_deploy.demo.processes import SPARK_HOST, Programs
+from lozenge_deploy.demo.processes import Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.host.address import FILE, LOG, HostAddress, published
+from lozenge.host.address import FILE, LOG, HostAddress, published_by
 from lozenge.host.process import TEMPORARY, HostSize, start_host
 from lozenge_deploy.supervision.child import last_error
 from lozenge_deploy.supervision.processes import NICE, runs
@@ -68,13 +68,11 @@ class HostProcess:
 
     def ready(self) -> bool:
         """Whether it listens."""
-        if self._address is None:
-            found = published(self.folder)
-            if found is not None and found.pid == self.record.pid:
-                self._address = found
-                with contextlib.suppress(psutil.Error):
-                    self._java = psutil.Process(found.jvm_pid)
-                self._process.raise_priority()
+        if self._address is None and (found := published_by(self.folder, self.record.pid)) is not None:
+            self._address = found
+            with contextlib.suppress(psutil.Error):
+                self._java = psutil.Process(found.jvm_pid)
+            self._process.raise_priority()
         return self._address is not None
 
     def terminate(self) -> None:

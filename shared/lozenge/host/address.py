@@ -63,6 +63,12 @@ def published(folder: Path) -> HostAddress | None:
         return None
 
 
+def published_by(folder: Path, pid: int) -> HostAddress | None:
+    """Where the host of this folder listens whose process this is; None until it does."""
+    address = published(folder)
+    return address if address is not None and address.pid == pid else None
+
+
 def connect(address: HostAddress, timeout: float) -> socket.socket:
     """A connection to a host; raises OSError if none listens there."""
     return socket.create_connection(("127.0.0.1", address.port), timeout=timeout)

@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone, ToolchainError
-from lozenge.host.address import LOG, connect, published
+from lozenge.host.address import LOG, connect, published, published_by
 from lozenge.host.client import SharedJvm
 from lozenge.host.fingerprint import fingerprint
 from lozenge.host.process import HostSize, start_host
@@ -99,12 +99,8 @@ def _start(folder: Path) -> None:
     (folder / LOG).unlink(missing_ok=True)  # of the last one
     host = start_host(folder, sys.executable, os.environ, TOOL_SIZE, IDLE_SECONDS)
 
-    def listens() -> bool:
-        address = published(folder)
-        return address is not None and address.pid == host.pid
-
-    wait_until(lambda: listens() or host.poll() is not None, START_SECONDS)
-    if host.poll() is None and listens():
+    wait_until(lambda: published_by(folder, host.pid) or host.poll() is not None, START_SECONDS)
+    if host.poll() is None and published_by(folder, host.pid):
         _STARTED.append(host)
         return
     if host.poll() is None:

@@ -19,7 +19,7 @@ from lozenge.process.shutdown import stopped_by_signals
 from lozenge.spark.internals.python_api import read_types_without_session
 
 RELEASE_SECONDS = 5.0
-"""A batch leaves its pages to the next one at most so long."""
+"""How often memory goes back that batches no longer use."""
 
 
 def main() -> int:

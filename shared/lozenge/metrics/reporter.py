@@ -1,6 +1,6 @@
 """Publishes the snapshots of an app's metrics to Kafka.
 
-FileVersions go to a compacted topic, keyed by app and instance, so a reader has the last values of every instance.
+Snapshots go to a compacted topic, keyed by app and instance, so a reader has the last values of every instance.
 A broker that does not answer costs snapshots, never the job's progress.
 """
 

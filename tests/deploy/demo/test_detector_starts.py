@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge_deploy.demo.detector_starts import PATIENCE_SECONDS, START_SECONDS, DetectorStarts, is_starting
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
-from lozenge_deploy.demo.processes import SPARK_HOST
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import SupervisedProcess
 from tests.deploy.demo.test_view import READING
 
 
 def process(age: float = 0.0, state: ProgramState = ProgramState.RUNNING) -> SupervisedProcess:
-    return cast(SupervisedProcess, SimpleNamespace(state=state, started_at=time.monotonic() - age))
+    return cast(SupervisedProcess, SimpleNamespace(state=state, pid=1, started_at=time.monotonic() - age))
 
 
 class Run:
@@ -35,7 +35,7 @@ class Run:
         programs: Any = SimpleNamespace(
             detector=lambda detector, python, nice: detector.name,
             spark_host=lambda python: SPARK_HOST,
-            host_is_ready=lambda: self.host_ready,
+            host_is_ready=lambda pid: self.host_ready,
         )
         supervisor: Any = SimpleNamespace(children=self.children, start=self._start)
         meter: Any = SimpleNamespace(reading=self.readings.get)
