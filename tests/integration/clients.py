@@ -1,5 +1,6 @@
 """One producer and one admin client per broker for the tests of a file, and what they say about offsets."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -10,10 +11,11 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec, ResourceType
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
@@ -28,6 +30,7 @@ SETTLING_SECONDS = 0.5
 class Clients(NamedTuple):
     """Threads share them, as librdkafka allows. A topic's `partitions` are requested once.
 
+    A record that the broker refuses fails the `flush` or `poll` of `producer`.
     `readers` has a consumer for each group of which offsets are read; none of them ever joins its group.
     """
 
@@ -43,7 +46,9 @@ _CLIENTS: dict[str, Clients] = {}
 def clients(kafka: KafkaSettings) -> Clients:
     """Those of a broker, which the first call makes."""
     if kafka.bootstrap not in _CLIENTS:
-        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()), {}, {})
+        _CLIENTS[kafka.bootstrap] = Clients(
+            Producer({**kafka.client(linger_ms=1), "on_delivery": _delivered}), AdminClient(kafka.client()), {}, {}
+        )
     return _CLIENTS[kafka.bootstrap]
 
 
@@ -53,6 +58,38 @@ def forget_clients() -> None:
         for reader in shared.readers.values():
             reader.close()
     _CLIENTS.clear()
+
+
+def _delivered(error: KafkaError | None, _record: Message) -> None:
+    if error is not None:
+        raise KafkaException(error)
+
+
+def limit_record_size(kafka: KafkaSettings, topic: str, size: int) -> None:
+    """Records of `topic` have at most `size` bytes from now on.
+
+    The controller answers before the broker obeys. So this writes records, all aborted, until it does.
+    """
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    config = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    clients(kafka).admin.incremental_alter_configs([config])[config].result(30)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while _accepts(kafka, topic, size + 1000) or not _accepts(kafka, topic, max(1, size - 1000)):
+        assert time.monotonic() < deadline, f"{topic} still takes records of another size"
+        time.sleep(0.05)
+
+
+def _accepts(kafka: KafkaSettings, topic: str, size: int) -> bool:
+    refused: list[KafkaError] = []
+    producer = Producer(kafka.client(transactional_id=f"limit of {topic}", message_max_bytes=2 * size + 10_000))
+    producer.init_transactions(CALL_SECONDS)
+    producer.begin_transaction()
+    producer.produce(
+        topic, os.urandom(size), partition=0, on_delivery=lambda error, _: refused.append(error) if error else None
+    )
+    producer.flush(CALL_SECONDS)
+    producer.abort_transaction(CALL_SECONDS)
+    return not refused
 
 
 def settled_ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
@@ -22,6 +22,7 @@ from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_downstream.dead_letter_encoder import TRUNCATED_BYTES
+from tests.integration.clients import limit_record_size
 from tests.integration.downstream.notifier_process import POINTS
 from tests.integration.downstream.notifying import DEADLINE_SECONDS, World, world_of
 
@@ -74,7 +75,8 @@ def test_each_alert_of_every_detector_is_notified_once_and_no_lag_remains(world:
 
 def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
     """As in a topic that an earlier release has made, or somebody has changed."""
-    limit(world, 200_000)
+    dead_letters_topic = world.topics.dead_letters("downstream")
+    limit_record_size(world.kafka, dead_letters_topic, 200_000)
     values = [os.urandom(10), os.urandom(900_000), os.urandom(150_000), os.urandom(150_000), os.urandom(20)]
     try:
         for value in values:
@@ -83,7 +85,7 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
         with world.notifier():
             world.settle()
     finally:
-        limit(world, DEAD_LETTER_BYTES)
+        limit_record_size(world.kafka, dead_letters_topic, DEAD_LETTER_BYTES)
     dead_letters = [r for r in world.read(world.topics.dead_letters("downstream")) if r.key == b"poison"]
     numbers = [int(dict(dead_letter.headers)["lozenge-seq"]) for dead_letter in dead_letters]
     assert numbers == list(range(len(numbers)))
@@ -93,15 +95,6 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
     assert (large.value, headers["lozenge-truncated"]) == (values[1][:TRUNCATED_BYTES], b"900000")
     assert headers["__connect.errors.topic"] == world.topics.detector("two").alerts.encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
-
-
-def limit(world: World, size: int) -> None:
-    """Changes how large a dead letter may be."""
-    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, world.topics.dead_letters("downstream"), incremental_configs=[entry])
-    admin = AdminClient(world.kafka.client())  # it has to live until the answer is there
-    for future in admin.incremental_alter_configs([topic]).values():
-        future.result()
 
 
 def test_new_topics_are_picked_up_by_a_notifier_that_runs_and_by_one_that_starts(world: World) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -267,7 +266,7 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka:
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
     before = group_offsets(kafka, loaded.name)
-    _takes_only_short_records(kafka, kafka.topics.detector(loaded.name).alerts)
+    clients.limit_record_size(kafka, kafka.topics.detector(loaded.name).alerts, 100)
     identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
     writer = AlertEncoder(identity, loaded.declaration, Versions(Settings().digest))
     claims = Claims(kafka, identity, kafka.topics.partitions, loaded.declaration)
@@ -280,12 +279,3 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka:
         committer.commit(BatchCommit(BatchResult([]), [], ends, CommitMetadata(1)), writer)
     after = group_offsets(kafka, loaded.name)
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
-
-
-def _takes_only_short_records(kafka: KafkaSettings, topic: str) -> None:
-    entry = ConfigEntry("max.message.bytes", "100", incremental_operation=AlterConfigOpType.SET)
-    admin = AdminClient(kafka.client())
-    for future in admin.incremental_alter_configs(
-        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
-    ).values():
-        future.result(30)
