@@ -16,6 +16,7 @@ import org.apache.avro.generic.GenericData;
 import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericDatumWriter;
 import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.generic.GenericRecordBuilder;
 import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.BinaryEncoder;
 import org.apache.avro.io.DecoderFactory;
@@ -107,21 +108,21 @@ public class Streams {
       evidence.put("event_ids", List.of(event.get("event_id").toString()));
       evidence.put("values", values);
       byte[] identity = (name + "/" + card + "/" + dedupKey).getBytes(StandardCharsets.UTF_8);
-      GenericRecord alert = new GenericData.Record(schema);
-      alert.put("alert_id", UUID.nameUUIDFromBytes(identity).toString());
-      alert.put("detector", name);
-      alert.put("release", "1");
-      alert.put("settings_digest", "");
-      alert.put("entity", entity);
-      alert.put("severity", "medium");
-      alert.put("score", 0.5);
-      alert.put("title", "Benchmark");
-      alert.put("reason", reason);
-      alert.put("evidence", evidence);
-      alert.put("event_time", event.get("event_time"));
-      alert.put("detected_at", System.currentTimeMillis() * 1000);
-      alert.put("labels", Map.of());
-      return alert;
+      GenericRecordBuilder alert = new GenericRecordBuilder(schema); // what is not set has its default
+      alert.set("alert_id", UUID.nameUUIDFromBytes(identity).toString());
+      alert.set("detector", name);
+      alert.set("release", "1");
+      alert.set("settings_digest", "");
+      alert.set("entity", entity);
+      alert.set("severity", "medium");
+      alert.set("score", 0.5);
+      alert.set("title", "Benchmark");
+      alert.set("reason", reason);
+      alert.set("evidence", evidence);
+      alert.set("event_time", event.get("event_time"));
+      alert.set("detected_at", System.currentTimeMillis() * 1000);
+      alert.set("labels", Map.of());
+      return alert.build();
     }
   }
 
