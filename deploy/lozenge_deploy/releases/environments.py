@@ -18,7 +18,7 @@ from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases import uv
 from lozenge_deploy.releases.build import BUILD_CONSTRAINTS, LIBRARY, PYTHON, Parts, normalised, parts_of
 
-_DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONOPTIMIZE")
+_DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONOPTIMIZE", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 _SAME_EVERYWHERE = {"TZ": "UTC", "PYTHONHASHSEED": "0"}
 
 

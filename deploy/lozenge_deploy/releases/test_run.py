@@ -24,7 +24,8 @@ from lozenge_deploy.supervision.temp_dirs import temporary_folder
 LIMIT_SECONDS = 600.0
 """The time that the tests of a detector may take, unless a command is given another limit."""
 _POLL_SECONDS = 0.05
-_OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml")
+_OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml", "-o", "addopts=")
+"""The folder's own settings of pytest, but for options that might leave tests out, such as `-k`."""
 
 
 def proof_of(folder: Path, python: Path) -> Path:
@@ -36,7 +37,8 @@ def test_command(python: Path, report: Path, run_in: Path, *more: str) -> list[s
     """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
 
     It also runs those of `lozenge.testing.invariants`. The tests' code has the folder `run_in` as its current folder,
-    as a job has another one than its source. Settings of pytest are the folder's own. The environment of the command
+    as a job has another one than its source. Settings of pytest are the folder's own, without `addopts`: every test
+    runs. The environment of the command
     adds pytest alone, by links in `run_in`: a package that both have is the detector's, and one that the detector does
     not declare is missing in its tests as it is in its job. `more` are further arguments of pytest.
     """

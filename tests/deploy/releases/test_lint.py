@@ -268,6 +268,11 @@ def test_a_project_is_refused_in_the_words_of_the_back_end(
             '[tool.poetry.dependencies]\nlightgbm = "^4"\n',
             "tool.poetry.dependencies is not used for a release: write project",
         ),
+        (
+            '[tool.pytest.ini_options]\naddopts = "-k fires"\n',
+            "tool.pytest.ini_options.addopts is not used for a release: `lozenge test` and",
+        ),
+        ('[tool.pytest]\naddopts = ["-k", "fires"]\n', "tool.pytest.addopts is not used for a release: `lozenge test`"),
     ],
 )
 def test_settings_of_other_tools_that_no_release_uses_are_warnings(folder: Path, settings: str, warning: str) -> None:

@@ -68,6 +68,39 @@ def test_tests_that_do_not_end_are_ended_at_their_limit_and_named(tmp_path: Path
     assert "--test-limit" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '[tool.pytest.ini_options]\naddopts = "-k fires"\n',
+        '[tool.pytest]\naddopts = ["--deselect", "test_spotter.py::test_knows_its_limits"]\n',
+        '[tool.pytest.ini_options]\naddopts = "--maxfail=1 --ignore=test_spotter.py"\n',
+    ],
+)
+def test_no_setting_of_a_folder_leaves_a_test_out(settings: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(settings)
+    (tmp_path / "test_spotter.py").write_text(TESTS)
+    command = test_run.test_command(Path(sys.executable), tmp_path / "report.xml", tmp_path)
+    subprocess.run(command, cwd=tmp_path, capture_output=True)
+    assert [each.outcome for each in read(tmp_path / "report.xml")] == ["passed", "skipped", "failed"]
+
+
+def test_no_variable_of_the_caller_leaves_a_test_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k fires")
+    monkeypatch.setenv("PYTEST_PLUGINS", "not_there")
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "test_spotter.py").write_text(TESTS)
+    with test_run.running_tests(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError, match="fail"):
+        passed()
+
+
+def test_options_of_one_run_select_tests(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "test_spotter.py").write_text(TESTS)
+    command = test_run.test_command(Path(sys.executable), tmp_path / "report.xml", tmp_path, "-k", "fires")
+    subprocess.run(command, cwd=tmp_path, capture_output=True)
+    assert [each.test for each in read(tmp_path / "report.xml")] == ["test_fires_at_night"]
+
+
 def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:
     assert read(tmp_path / "report.xml") == []
     assert unproved([]) == ["test_fires", "test_stays_silent"]

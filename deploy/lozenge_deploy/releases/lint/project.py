@@ -20,12 +20,15 @@ from lozenge_deploy.releases.source_files import VIRTUAL_ENVIRONMENT, source_fil
 
 _BACK_END = "hatchling.build"
 _INDEX = "set UV_INDEX, or UV_FIND_LINKS for a folder of wheels, wherever releases are built and run"
-_UNUSED = {
+_ALL_TESTS = "`lozenge test` and `lozenge deploy` run every test; give options of one run after `--`"
+_UNUSED: dict[tuple[str, ...], str] = {
     **{("uv", key): _INDEX for key in ("index", "index-url", "extra-index-url", "find-links", "pip")},
     **{("uv", f"{key}-dependencies"): "write versions in project.dependencies" for key in ("constraint", "override")},
     ("poetry", "dependencies"): "write project.dependencies",
+    ("pytest", "ini_options", "addopts"): _ALL_TESTS,
+    ("pytest", "addopts"): _ALL_TESTS,
 }
-"""Tables and keys of `[tool]` that say where packages come from, with what a release has instead."""
+"""Tables and keys of `[tool]` that an author may expect to count, with what holds instead."""
 _SHOWN = 5
 
 
@@ -48,7 +51,7 @@ def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
 
 
 def project_warnings(project: dict[str, Any]) -> Iterator[str]:
-    """Settings of other tools that no release uses, though they say where packages come from."""
+    """Settings of other tools that no release uses, though they say where packages come from or which tests run."""
     for path, instead in _UNUSED.items():
         if value_at(project, "tool", *path) is not None:
             yield f"pyproject.toml: tool.{'.'.join(path)} is not used for a release: {instead}"
