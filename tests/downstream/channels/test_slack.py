@@ -45,7 +45,7 @@ def test_slack_gets_the_link_to_the_feedback_page(message_with_links: Message, m
         (b"", True),
         (b'{"ok": true}', True),
         (b'{"success":true}', True),
-        (b"<html>Thank you</html>", True),
+        (b"<b>Thank you</b>", True),
         (b"[]", True),
         (b"no_service", False),
         (b"channel_is_archived\n", False),

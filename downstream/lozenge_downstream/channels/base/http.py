@@ -1,6 +1,7 @@
 """HTTP requests to receivers: guarded, limited in time and size, without redirects; and the meaning of responses."""
 
 import asyncio
+import codecs
 from abc import ABC
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -23,6 +24,9 @@ MAX_ANSWER = 200
 """Characters of a response in an error."""
 MAX_RETRY_AFTER = 86_400.0
 GONE = 410
+PAGE = "the answer is a page of HTML, as of a login or an error"
+_BEGIN = 4 * 1024
+"""Bytes in which a document says what it is."""
 _FAILURES = (
     httpcore2.NetworkError,
     httpcore2.TimeoutException,
@@ -50,15 +54,19 @@ ReceiverUrl = Annotated[HttpUrl, AfterValidator(without_login)]
 
 
 class HttpChannel(Channel, ABC):
-    """A channel that posts. `networks` are the private networks that it may reach, such as ["10.1.0.0/16"]."""
+    """A channel that posts. `networks` are the private networks that it may reach, such as ["10.1.0.0/16"].
+
+    With `accepts_html` a page of HTML with status 200 means that the receiver has taken the message.
+    """
 
     networks: tuple[Annotated[IPv4Network | IPv6Network, PlainValidator(_network)], ...] = ()
+    accepts_html: bool = False
 
     @asynccontextmanager
     async def client(self) -> "AsyncIterator[Client]":
         """A client for its receiver, over kept-alive connections."""
         with threads(self.concurrency) as lookups:
-            client = Client(Guard(self.networks, lookups), self.timeout)
+            client = Client(Guard(self.networks, lookups), self.timeout, accepts_html=self.accepts_html)
             try:
                 yield client
             finally:
@@ -72,9 +80,9 @@ class Client:
     all of them for each request.
     """
 
-    def __init__(self, network: httpcore2.AsyncNetworkBackend, timeout: float) -> None:
+    def __init__(self, network: httpcore2.AsyncNetworkBackend, timeout: float, *, accepts_html: bool = False) -> None:
         self._network = network
-        self._timeout = timeout
+        self._timeout, self._accepts_html = timeout, accepts_html
         self._trust = httpx2.create_ssl_context(trust_env=False)
         self._connections: list[httpcore2.AsyncConnectionPool] = []
         self._free: list[httpcore2.AsyncConnectionPool] = []
@@ -92,7 +100,8 @@ class Client:
         """One request within `timeout`. It raises nothing that the receiver causes; `permanent` as in `result_of`.
 
         The error has the beginning of the response, without the `secrets` that a receiver may repeat. A 2xx response
-        for which `is_taken` does not hold is an error too.
+        for which `is_taken` does not hold is an error too. So is a page, since nobody took the message, unless a
+        channel accepts pages.
         """
         sent: list[tuple[bytes | str, bytes | str]] = [
             ("content-type", "application/json"),
@@ -108,8 +117,11 @@ class Client:
             ):
                 received = await _drain(response)
                 answer = _shown(received, secrets)
-                if 200 <= response.status < 300 and not is_taken(received):
-                    return Retry(f"HTTP {response.status}: {answer}")
+                if 200 <= response.status < 300:
+                    if not self._accepts_html and is_page(received):
+                        return Retry(f"HTTP {response.status}: {PAGE}")
+                    if not is_taken(received):
+                        return Retry(f"HTTP {response.status}: {answer}")
                 if 300 <= response.status < 400:
                     answer = _redirect(_header(response, b"location"), secrets)
                 wait = _header(response, b"retry-after")
@@ -148,6 +160,12 @@ async def _drain(response: httpcore2.Response) -> bytes:
         if len(body) > MAX_RESPONSE_BYTES:
             break
     return bytes(body)
+
+
+def is_page(body: bytes) -> bool:
+    """Whether a response is a whole HTML document, as of a login or an error, and not the answer of a program."""
+    begin = body[:_BEGIN].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    return begin.startswith(b"<") and (b"<html" in begin or b"<!doctype html" in begin)
 
 
 def _redirect(location: str | None, secrets: Collection[str]) -> str:

@@ -50,6 +50,45 @@ def test_a_message_that_a_receiver_refuses_for_a_time_is_retried() -> None:
     assert result_of(413, "60", NOON, {400, 413}, "busy") == Retry("HTTP 413: busy", 60.0)
 
 
+PAGES = (
+    b"<!DOCTYPE html>\n<html><head><title>Sign in</title>",
+    b"\n <html lang='en'><body>Service unavailable</body></html>",
+    b"\xef\xbb\xbf<!doctype HTML><title>Login",
+    b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN">',
+    b"<!-- served by proxy 7 --><HTML>",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_comes_with_status_200_is_not_taken_for_success(
+    page: bytes, message: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    monkeypatch.setenv("KEY", "k" * 32)
+    with receiving(200, answer=page) as (url, got):
+        monkeypatch.setenv("SLACK", f"{url}/services/T/B/x")
+        webhook = {"type": "webhook", "url": url, "secret": {"env": "SECRET"}}
+        pager = {"type": "pagerduty", "url": url, "key": {"env": "KEY"}}
+        for channel in (
+            webhook,
+            pager,
+            {"type": "alertmanager", "url": url},
+            {"type": "slack", "url": {"env": "SLACK"}},
+        ):
+            error = "HTTP 200: the answer is a page of HTML, as of a login or an error"
+            assert send(message, networks=["127.0.0.0/8"], **channel) == Retry(error), channel["type"]
+            assert send(message, networks=["127.0.0.0/8"], accepts_html=True, **channel) == Sent(), channel["type"]
+    assert len(got) == 8
+
+
+@pytest.mark.parametrize("answer", [b"", b"ok", b"<ok/>", b'{"page": "<html>"}', b"\xff\xfe", b"a <html> of its own"])
+def test_an_answer_that_is_no_page_is_success(answer: bytes, message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    with receiving(200, answer=answer) as (url, _):
+        webhook = {"type": "webhook", "url": url, "secret": {"env": "SECRET"}, "networks": ["127.0.0.0/8"]}
+        assert send(message, **webhook) == Sent()
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed_and_the_error_says_where_the_receiver_is(
     message: Message, status: int, monkeypatch: pytest.MonkeyPatch
