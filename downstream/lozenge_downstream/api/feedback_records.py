@@ -18,14 +18,24 @@ from lozenge_downstream.store.silences import Silence
 TYPE = "lozenge.feedback.v1"
 SNOOZE_SECONDS = 7 * 86_400.0
 LINK_SECONDS = 30 * 86_400
+REPEAT_SECONDS = 60.0
+"""An equal snooze is a repetition for so long."""
 
 
 def snooze(
     alert: PublishedAlert, author: str, note: str, seconds: float, codec: Codec, topics: Topics, t: Transaction
 ) -> Silence:
-    """Silences the detector about the alert's entity for `seconds`, and records the feedback."""
+    """Silences the detector about the alert's entity for `seconds`, and records the feedback.
+
+    The same request again within a minute, as by a second click, changes nothing: the silence is the one that it made.
+    """
     matchers: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
-    silence = t.silences.add(matchers, author, note or "snoozed", t.now + seconds)
+    reason, until = note or "snoozed", t.now + seconds
+    for made in t.silences.active():
+        same = (made.matchers, made.author, made.reason) == (matchers, author, reason)
+        if same and until - REPEAT_SECONDS <= made.ends_at <= until:
+            return made
+    silence = t.silences.add(matchers, author, reason, until)
     record(alert, Verdict.SNOOZE, author, note, codec, topics, t, until=silence.ends_at)
     return silence
 

@@ -49,6 +49,37 @@ def test_a_snooze_goes_to_kafka_and_is_no_verdict(client: Client, desk: Desk, re
     assert [v["verdict"] for v in client.ask("GET", f"/alerts/{id}")[1]["feedback"]] == ["confirmed", "snooze"]
 
 
+def test_a_snooze_that_is_sent_twice_is_one_silence(client: Client, desk: Desk, record: MakeRecord) -> None:
+    said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
+    (first,) = {client.ask("POST", "/feedback", said)[1]["silence"] for _ in range(2)}
+    desk.now += 20
+    assert client.ask("POST", "/feedback", said)[1]["silence"] == first
+    assert [s["id"] for s in client.ask("GET", "/silences")[1]] == [first]
+    assert len(feedback(desk)) == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "later"),
+    [({"author": "bob"}, 0), ({"note": "a test card"}, 0), ({"seconds": 3600}, 0), ({}, 3600)],
+    ids=["another person", "another reason", "another time", "an hour later"],
+)
+def test_another_snooze_is_a_silence_of_its_own(
+    other: dict[str, object], later: float, client: Client, desk: Desk, record: MakeRecord
+) -> None:
+    said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
+    first = client.ask("POST", "/feedback", said)[1]["silence"]
+    desk.now += later
+    assert client.ask("POST", "/feedback", said | other)[1]["silence"] != first
+    assert len(feedback(desk)) == 2
+
+
+def test_a_snooze_after_its_silence_was_ended_is_a_new_one(client: Client, desk: Desk, record: MakeRecord) -> None:
+    said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
+    first = client.ask("POST", "/feedback", said)[1]["silence"]
+    assert client.ask("DELETE", f"/silences/{first}")[0] == 200
+    assert client.ask("POST", "/feedback", said)[1]["silence"] != first
+
+
 def test_a_snooze_that_cannot_go_to_kafka_is_no_silence_either(
     client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
