@@ -19,7 +19,7 @@ from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
 from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
 from lozenge_deploy.supervision.child import last_error
-from lozenge_deploy.supervision.processes import NICE, known_process
+from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority
 from lozenge_deploy.supervision.recorded_process import ProcessRecord, RecordedProcess, recorded
 from lozenge_deploy.supervision.temp_dirs import emptied
 
@@ -146,8 +146,10 @@ class JobProcess:
         spec.write(self.folder)
 
     def raise_priority(self) -> None:
-        """Sets its nice value to 0, if the system permits it."""
+        """Sets the nice value of all its processes to 0, if the system permits it."""
         self._leader.raise_priority()
+        if (job := _process_of(self.status())) is not None:
+            raise_priority(job.pid)  # a fork leads a group of its own
 
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""

@@ -44,6 +44,7 @@ def run_forked() -> None:
                 "prefixes": [sys.prefix, sys.exec_prefix, sys.executable],
                 "variables": dict(os.environ),
                 "folder": os.getcwd(),
+                "nice": os.getpriority(os.PRIO_PROCESS, 0),
             }
             socket.send_fds(connection, [b"\0"], [0, 1, 2])
             connection.sendall(json.dumps(request).encode() + b"\n")

@@ -3,8 +3,8 @@
 FOLDER is that of a Spark host, whose child it is and with which it ends. Python objects of the imports are shared by
 all forks until one of them writes there, and an import that is done takes no time. It answers a job of an environment
 with the same packages as its own, and refuses others, which then import for themselves. A fork has the job's arguments,
-variables, folder, paths and standard streams, a process group of its own, and nothing of the server's. When the
-connection of the job ends, the server kills the fork; when a fork ends, the job receives its exit code.
+variables, folder, paths, nice value and standard streams, a process group of its own, and nothing of the server's. When
+the connection of the job ends, the server kills the fork; when a fork ends, the job receives its exit code.
 """
 
 import contextlib
@@ -59,6 +59,7 @@ class ForkRequest(msgspec.Struct, frozen=True):
     prefixes: tuple[str, str, str]
     variables: dict[str, str]
     folder: str
+    nice: int
 
 
 class ForkServer:
@@ -166,6 +167,8 @@ def _become(request: ForkRequest, streams: Sequence[int], server: int) -> NoRetu
     """Makes this fork the process that has sent the request, and runs the job."""
     os.setpgid(0, 0)
     _die_with(server)
+    with contextlib.suppress(PermissionError):  # a lower one than the host's is not permitted to everybody
+        os.setpriority(os.PRIO_PROCESS, 0, request.nice)  # threads that it starts inherit it
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for stream in streams:

@@ -192,3 +192,17 @@ def works_in(process: psutil.Process, folder: Path) -> bool:
         return process.cwd() == str(folder)
     except psutil.Error:
         return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may lower a nice value")
+def test_a_live_job_has_an_ordinary_priority_in_whatever_group_it_is(start: Callable[..., JobProcess]) -> None:
+    instance = start("sleep 60")
+    until(lambda: psutil.Process(instance.record.pid).children())
+    [below] = psutil.Process(instance.record.pid).children()
+    with subprocess.Popen(["nice", "-n", "5", "sleep", "60"], process_group=0) as fork:
+        until(lambda: os.getpriority(os.PRIO_PROCESS, fork.pid) == 5)
+        write_report(instance.folder, JobStatus(fork.pid, psutil.Process(fork.pid).create_time(), phase=JobPhase.LIVE))
+        assert below.nice() > 0, "a start is nicer than what is live"
+        instance.raise_priority()
+        assert (below.nice(), psutil.Process(fork.pid).nice()) == (0, 0)
+        fork.kill()

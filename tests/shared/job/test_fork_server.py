@@ -31,6 +31,7 @@ def main():
         "pid": os.getpid(), "argv": sys.argv[1:], "cwd": os.getcwd(), "greeting": os.environ.get("GREETING"),
         "server's": os.environ.get("OF_SERVER"), "zone": time.tzname[0], "prefix": sys.prefix,
         "drawn": numpy.random.random(), "files": len(os.listdir("/proc/self/fd")),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
     }), flush=True)
     print("as well", file=sys.stderr, flush=True)
     if job == "raises":
@@ -109,6 +110,13 @@ def test_a_fork_has_what_the_started_process_has_and_nothing_of_the_server(host:
     assert (said["greeting"], said["server's"], said["zone"]) == ("hello", "", "JST")
     assert said["prefix"] == sys.prefix
     until(lambda: not psutil.Process(int((host / "pid").read_text())).children())
+
+
+def test_a_fork_is_as_nice_as_the_started_process_and_not_as_the_server(host: Path) -> None:
+    command = ["nice", "-n", "7", sys.executable, "-c", OR_MYSELF, "0"]
+    ran = subprocess.run(command, timeout=60, check=True, **command_of(host))
+    assert json.loads(ran.stdout)["nice"] == os.getpriority(os.PRIO_PROCESS, 0) + 7
+    assert os.getpriority(os.PRIO_PROCESS, int((host / "pid").read_text())) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_a_fork_keeps_no_file_of_the_server_open(host: Path) -> None:
