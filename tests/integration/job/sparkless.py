@@ -106,6 +106,9 @@ class PythonBuilder:
         self.events = self  # it decodes too
         self.tables = ReferenceTables({}, Path())
 
+    def check(self, settings: Settings, partitions: int) -> None:
+        """It can be planned with any settings."""
+
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         if self._loaded.declaration.stateless:
             return Above(getattr(self.settings, "limit", 0.0))

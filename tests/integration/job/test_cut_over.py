@@ -163,6 +163,8 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts under the first limit")
     job.order(generation=1, settings={"limit": "much"})
     wait_for(lambda: "limit" in job.report.rejected, "the refusal")
+    job.order(generation=1, settings={"limit": -1})
+    wait_for(lambda: "no limit is negative" in job.report.rejected, "the refusal by detect()")
     send(kafka, [event(n, amount="150.00") for n in range(5, 10)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 10, "5 more under the first limit")
     job.order(generation=1, settings={"limit": 200}, max_batch=3, trigger="200ms")

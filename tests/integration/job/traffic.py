@@ -28,6 +28,8 @@ class Above(Settings):
 
 
 def above(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
+    if settings.limit < 0:
+        raise ValueError("no limit is negative")
     return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.col("event_id")))
 
 

@@ -85,7 +85,7 @@ class JobWatch:
         return self._parts.driver.warm and lag <= CAUGHT_UP_OFFSETS
 
     def _new_spec(self, state: JobState) -> Iterator[Happened]:
-        change = self._parts.specs.poll()
+        change = self._parts.specs.poll(self._parts.planner.check)
         if change is not None:
             cuts_over = change.cuts_over and state in STANDBY_RUNS
             yield Happened(JobEvent.MADE_LIVE if cuts_over else JobEvent.SPEC_CHANGED)

@@ -7,6 +7,7 @@ again. Any other query begins with an empty checkpoint, and reads the stored sta
 from dataclasses import dataclass
 from typing import Literal
 
+from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import Claims, StartPosition
@@ -85,6 +86,10 @@ class QueryPlanner:
         if config != self._config:
             self._config, self.builder.settings = config, config.settings
             self.limit = BatchLimit(config.max_batch) if self._limited else None
+
+    def check(self, settings: Settings) -> None:
+        """Raises DetectorError if no query could be planned with these settings; the present one is left alone."""
+        self.builder.check(settings, self._kafka.topics.partitions)
 
     def live(self, position: StartPosition, previous: Operator | None, *, replaces: bool = False) -> PlannedStart:
         """Of a live job at `position`, with the state of the operator `previous`, or with the stored state.

@@ -59,19 +59,27 @@ class QueryBuilder:
         A batch has at most `max_batch` offsets; None in Real-Time Mode. The stream reads the partitions of `offsets`,
         out of `partitions` in the topic.
         """
-        result = self._detect(self.events.stream(offsets, max_batch))
-        check_plan(self._identity.app, self._loaded, expressions(result))
-        return self._operator(result, partitions, offsets.keys())
+        return self._streaming(self.settings, offsets, max_batch, partitions)
+
+    def check(self, settings: Settings, partitions: int) -> None:
+        """Raises DetectorError if a query with other `settings` could not be planned. It reads no event.
+
+        Without the tables that are declared nothing can be said: the first query takes them.
+        """
+        if self._loaded.declaration.tables.keys() <= self.tables.taken.keys():
+            limited = None if self._loaded.declaration.realtime else 1
+            self._streaming(settings, dict.fromkeys(range(partitions), 0), limited, partitions).frame()
 
     def bounded_operator(self, ranges: Ranges, partitions: int) -> Operator:
         """The operator of the records in `ranges`; its frame is not a stream."""
-        return self._operator(self._detect(self.events.bounded(ranges)), partitions, range(partitions))
+        result = self._detect(self.events.bounded(ranges), self.settings)
+        return self._operator(result, self.settings, partitions, range(partitions))
 
     def evaluate(self, ranges: Ranges, stage: Stage = "encode") -> None:
         """Runs Spark's part of the query up to `stage` over `ranges`, without output; raises what that raises."""
         frame = self.events.bounded(ranges)
         if stage != "decode":
-            frame = expressions(self._detect(frame))
+            frame = expressions(self._detect(frame, self.settings))
         if stage == "encode" and self._loaded.declaration.published_by_spark:  # else Python encodes the alerts
             frame = self.alert_rows(frame)
         frame.write.format("noop").mode("overwrite").save()
@@ -93,12 +101,21 @@ class QueryBuilder:
         """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""
         return alert_rows(alerts, self._identity, self._loaded.declaration, self.versions)
 
-    def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
-        return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
+    def _streaming(
+        self, settings: Settings, offsets: Mapping[int, int], max_batch: int | None, partitions: int
+    ) -> Operator:
+        result = self._detect(self.events.stream(offsets, max_batch), settings)
+        check_plan(self._identity.app, self._loaded, expressions(result))
+        return self._operator(result, settings, partitions, offsets.keys())
 
-    def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
+    def _operator(
+        self, result: "DataFrame | Fold[Any]", settings: Settings, partitions: int, assigned: Collection[int]
+    ) -> Operator:
+        return build_operator(result, self._loaded, self._identity, settings, partitions, assigned)
+
+    def _detect(self, events: DataFrame, settings: Settings) -> "DataFrame | Fold[Any]":
         tables = self.tables.load(events.sparkSession)
-        return detect(self._identity.app, self._loaded, events, self.settings, tables)
+        return detect(self._identity.app, self._loaded, events, settings, tables)
 
 
 def detect(

@@ -12,7 +12,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.errors import Fenced
+from lozenge.errors import DetectorError, Fenced
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit.claim import Claim, StartPosition
 from lozenge.job.commit.resume_filter import ResumeFilter
@@ -159,6 +159,11 @@ class ScriptedPlanner:
     def configure(self, config: EffectiveConfig) -> None:
         self.config = config
         self.builder.versions = Versions(config.settings.digest, self.tables.take())
+
+    def check(self, settings: Settings) -> None:
+        assert isinstance(settings, Above)
+        if settings.limit < 0:
+            raise DetectorError("planning one: detect() raised ValueError: no limit is negative", hint="set another")
 
     def newest(self, offsets: int) -> dict[int, tuple[int, int]]:
         return dict.fromkeys(PARTITIONS, (0, offsets))

@@ -8,7 +8,7 @@ import pytest
 from lozenge import Detector, Settings
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.errors import ConfigError
+from lozenge.errors import ConfigError, DetectorError
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.lifecycle.spec_watcher import SpecChange, SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
@@ -18,6 +18,10 @@ from lozenge.protocol.job_spec import JOB_SPEC, JobSpec
 
 class Limit(Settings):
     limit: float = 100.0
+
+
+def plannable(settings: Settings) -> None:
+    """A check that has no objection."""
 
 
 def watcher(folder: Path, **spec: Any) -> tuple[SpecWatcher, JobStatusReporter]:
@@ -31,19 +35,19 @@ def watcher(folder: Path, **spec: Any) -> tuple[SpecWatcher, JobStatusReporter]:
 
 def test_a_spec_that_was_not_replaced_is_no_change(tmp_path: Path) -> None:
     specs, _ = watcher(tmp_path, revision="a")
-    assert specs.poll() is None
+    assert specs.poll(plannable) is None
     assert specs.spec.revision == "a"
 
 
 def test_a_new_spec_is_in_force_with_its_configuration(tmp_path: Path) -> None:
     specs, _ = watcher(tmp_path, revision="a")
     JobSpec(revision="b", settings={"limit": 5}, max_batch=10).write(tmp_path)
-    change = specs.poll()
+    change = specs.poll(plannable)
     assert change is not None
     assert (change.before.revision, change.after.revision) == ("a", "b")
     assert specs.config.settings.model_dump() == {"limit": 5.0}
     assert specs.config.max_batch == 10
-    assert specs.poll() is None, "a change is found once"
+    assert specs.poll(plannable) is None, "a change is found once"
 
 
 @pytest.mark.parametrize("text", ['{"revision": "b", "settings": {"limit": "much"}}', "no json", '{"unknown": 1}'])
@@ -51,9 +55,36 @@ def test_a_spec_that_is_not_valid_is_reported_and_changes_nothing(text: str, tmp
     specs, reporter = watcher(tmp_path, revision="a", settings={"limit": 5})
     before = specs.config
     (tmp_path / JOB_SPEC).write_text(text)
-    assert specs.poll() is None
+    assert specs.poll(plannable) is None
     assert (specs.spec.revision, specs.config) == ("a", before)
     assert reporter.status.rejected
+
+
+def test_settings_that_the_detector_refuses_are_reported_and_change_nothing(tmp_path: Path) -> None:
+    def refusing(settings: Settings) -> None:
+        assert isinstance(settings, Limit)
+        if settings.limit < 0:
+            raise DetectorError("planning one: detect() raised ValueError: no limit is negative", hint="set another")
+
+    specs, reporter = watcher(tmp_path, revision="a", settings={"limit": 5})
+    before = specs.config
+    JobSpec(revision="b", settings={"limit": -1}, generation=7).write(tmp_path)
+    assert specs.poll(refusing) is None
+    assert (specs.spec.revision, specs.config) == ("a", before)
+    assert "no limit is negative" in reporter.status.rejected
+    assert reporter.status.revision == "b", "so its sender knows which spec was rejected"
+    JobSpec(revision="c", settings={"limit": 6}).write(tmp_path)
+    assert specs.poll(refusing) is not None, "the next one is not rejected with it"
+
+
+def test_settings_that_stay_are_not_asked_about(tmp_path: Path) -> None:
+    def never(settings: Settings) -> None:
+        raise AssertionError("these settings are in force already")
+
+    specs, _ = watcher(tmp_path, revision="a", settings={"limit": 5})
+    JobSpec(revision="b", settings={"limit": 5.0}, max_batch=7).write(tmp_path)
+    assert specs.poll(never) is not None
+    assert specs.config.max_batch == 7
 
 
 def test_a_job_does_not_start_with_a_spec_that_is_not_valid(tmp_path: Path) -> None:
