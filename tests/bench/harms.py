@@ -35,5 +35,12 @@ def deploy_what_becomes_unhealthy(checkout: Checkout, detector: str, harm: str, 
     """The file whose presence makes it unhealthy, from its next commit on."""
     file = checkout.folder / f"{detector}-unhealthy-now"
     checkout.change(detector, BECOMES_UNHEALTHY.format(file=file, harm=harm))
+    checkout.trust(detector)
     checkout.lozenge("deploy", detector, *options)
     return file
+
+
+HEAP = """[
+            __import__("pyspark").SparkContext._gateway.jvm.java.nio.ByteBuffer.allocate(1 << 26) for _ in range(1000)
+        ]"""
+"""Fills the heap of the JVM, whoever else is on it."""

@@ -1,9 +1,13 @@
 """What a Spark host keeps of detectors that are gone.
 
 `make bench-pytest ARGS="-k host_leaks"` lets `LOZENGE_LEAKS_PROCESSES` jobs (1,000) start on one host, three at a time,
-process some events, commit and end: each second one in order, each other by SIGKILL. After every tenth of them, with
-only the process that looks as a client, and after a collection, it prints what the JVM holds. It fails if the last
-quarter has more heap, threads, listeners, files or sockets than the second one, beyond what a single client takes.
+process some events, commit and end: each second one in order, each other by SIGKILL. After every fifth part of them,
+with only the process that looks as a client, it lets the JVM rest, and prints what that holds after a collection. It
+fails if the last part has left more heap, threads, listeners, files or sockets than the second one, beyond what a
+single client takes.
+
+The rest is longer than a minute, because a thread of Spark's pools ends after a minute without work. Until then it
+holds the session of whoever made it. These pools have at most some 400 threads, so that is a bound, and no leak.
 """
 
 import itertools
@@ -15,7 +19,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from statistics import median
 
 import psutil
 import pytest
@@ -35,7 +38,8 @@ from tests.bench.harness.platform import TOPICS
 from tests.waiting import until
 
 PROCESSES = int(os.environ.get("LOZENGE_LEAKS_PROCESSES", "1000"))
-WORKERS, SAMPLES, EVENTS = 3, 10, 100
+WORKERS, SAMPLES, EVENTS = 3, 5, 100
+REST_SECONDS = 75.0
 DETECTORS = ("large_amount", "duplicate_charge", "card_velocity")
 
 
@@ -72,16 +76,15 @@ def test_a_thousand_jobs_leave_nothing_in_a_host(tmp_path: Path, monkeypatch: py
         samples = [
             _after(kafka, folders, host, spark, tmp_path / f"work-{number}", number) for number in range(SAMPLES)
         ]
-        early, late = samples[SAMPLES // 4 : SAMPLES // 2], samples[-SAMPLES // 4 :]
         for field in fields(Held):
-            grown = median(getattr(s, field.name) for s in late) - median(getattr(s, field.name) for s in early)
+            grown = getattr(samples[-1], field.name) - getattr(samples[1], field.name)
             assert grown <= getattr(TOLERANCE, field.name), f"{field.name} grew by {grown:g}"
 
 
 def _after(
     kafka: KafkaSettings, folders: Sequence[Path], host: HostProcess, spark: SparkSession, work: Path, number: int
 ) -> Held:
-    """What is held once another tenth of the jobs has come and gone."""
+    """What is held once another part of the jobs has come and gone."""
     work.mkdir()
     began, each = time.monotonic(), PROCESSES // SAMPLES
     turn, lock = itertools.count(), threading.Lock()
@@ -97,6 +100,7 @@ def _after(
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(keep_starting, folders))
     until(lambda: gateways.gateways(spark) == 1)
+    time.sleep(REST_SECONDS)
     held = _held(host, spark)
     values = " | ".join(f"{getattr(held, field.name):.0f}" for field in fields(Held))
     print(f"{(number + 1) * each:4} | {time.monotonic() - began:.0f} | {values}", flush=True)
