@@ -1,5 +1,6 @@
 """Gives gateways to clients and takes them back; one thread for each client."""
 
+import gc
 import os
 import secrets
 import socket
@@ -97,6 +98,7 @@ class HostServer:
                 return
             with suppress(OSError):
                 self._lease(connection, request)
+            gc.collect()  # py4j's objects are in cycles, and the JVM keeps what they stand for as long as they exist
 
     def _lease(self, connection: socket.socket, request: Request) -> None:
         """Lets a client in once the previous instances of its app are gone, and waits for its end."""

@@ -35,14 +35,16 @@ _JVM = (
 )
 
 _LARGEST_VALUE = 16 * 1024 * 1024
-_AVRO_LIMITS = tuple(
-    f"-Dorg.apache.avro.limits.{what}={_LARGEST_VALUE}"
-    for what in ("string.maxLength", "bytes.maxLength", "collectionItems.maxLength")
+_AVRO = (
+    # Avro's reader believes a length before it reads: four bad bytes would claim a gigabyte, and end the JVM. The limit
+    # is twice the largest record of any topic of the platform.
+    *(
+        f"-Dorg.apache.avro.limits.{what}={_LARGEST_VALUE}"
+        for what in ("string.maxLength", "bytes.maxLength", "collectionItems.maxLength")
+    ),
+    # Spark parses a schema anew in each task, and Avro's fast reader keeps each schema for ever (ADR 0159).
+    "-Dorg.apache.avro.fastread=false",
 )
-"""Avro's reader believes a length before it reads: four bad bytes would claim a gigabyte, and end the JVM.
-
-The limit is twice the largest record of any topic of the platform.
-"""
 
 JOB_NEW_MB = 32
 """The new generation of a job, whatever its kind.
@@ -110,7 +112,7 @@ Conf = dict[str, bool | float | int | str | None]
 
 def digest() -> str:
     """Differs between two versions of this module whose sessions would differ, wherever they are installed."""
-    known = json.dumps([_SETTINGS, _JVM, _AVRO_LIMITS, _LOGGING.read_text("utf-8")], sort_keys=True)
+    known = json.dumps([_SETTINGS, _JVM, _AVRO, _LOGGING.read_text("utf-8")], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 
 
@@ -132,7 +134,7 @@ def session_conf(
             "spark.jars": ",".join(paths),
             "spark.cores.max": str(cores),
             "spark.executor.memory": f"{memory_mb}m",
-            "spark.executor.extraJavaOptions": " ".join(_AVRO_LIMITS),
+            "spark.executor.extraJavaOptions": " ".join(_AVRO),
         }
     conf: Conf = {
         **_SETTINGS,
@@ -153,7 +155,7 @@ def _jvm_flags(new_mb: int | None) -> list[str]:
     folders = f'"-Djava.io.tmpdir={temporary}"', f'"-XX:ErrorFile={temporary}/lozenge-jvm-crash-%p.log"'
     return [
         *_JVM,
-        *_AVRO_LIMITS,
+        *_AVRO,
         *_small_heap(new_mb),
         f'"-Dlog4j2.configurationFile={_LOGGING}"',
         *folders,

@@ -1,9 +1,11 @@
 """A client has its gateway as long as it is connected, however it ends; no Spark is needed to show that."""
 
+import gc
 import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -105,6 +107,21 @@ def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, gateways:
         assert b'"port":1' in client.stdout.readline()
         client.kill()
     until(lambda: gateways.all[0].closed, "the end of the client")
+
+
+def test_a_host_keeps_no_object_of_a_client_that_is_gone(server: HostServer, gateways: Gateways) -> None:
+    """The JVM has each Java object as long as Python has one for it, and py4j's are in cycles."""
+    lease, _ = ask(server.address)
+    cycle = gateways.all.pop()
+    kept = weakref.ref(cycle)
+    vars(cycle)["itself"] = cycle
+    del cycle
+    gc.disable()
+    try:
+        lease.close()
+        until(lambda: kept() is None, "the end of what the host had of the client")
+    finally:
+        gc.enable()
 
 
 def test_clients_have_names_of_their_own(server: HostServer) -> None:
