@@ -68,10 +68,13 @@ def test_decoding_leaves_no_schema_behind_in_the_jvm(spark: SparkSession) -> Non
 
 def instances(spark: SparkSession, name: str) -> int:
     """How many objects of a class the JVM has after a collection."""
-    jvm, gateway = driver_jvm.java(spark), spark.sparkContext._gateway
-    assert gateway is not None
-    arguments, signature = gateway.new_array(jvm.java.lang.Object, 1), gateway.new_array(jvm.java.lang.String, 1)
-    arguments[0], signature[0] = gateway.new_array(jvm.java.lang.String, 0), "[Ljava.lang.String;"
+    jvm = driver_jvm.java(spark)
+    string, array = jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.reflect.Array
+    arguments, signature = (
+        array.newInstance(jvm.java.lang.Class.forName("java.lang.Object"), 1),
+        array.newInstance(string, 1),
+    )
+    arguments[0], signature[0] = array.newInstance(string, 0), "[Ljava.lang.String;"
     beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
     jvm.java.lang.System.gc()
