@@ -43,4 +43,4 @@ def deploy_what_becomes_unhealthy(checkout: Checkout, detector: str, harm: str, 
 HEAP = """[
             __import__("pyspark").SparkContext._gateway.jvm.java.nio.ByteBuffer.allocate(1 << 26) for _ in range(1000)
         ]"""
-"""Fills the heap of the JVM, whoever else is on it."""
+"""Fills the heap of the JVM, which other detectors may share."""

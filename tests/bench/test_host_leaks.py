@@ -7,7 +7,8 @@ fails if the last part has left more heap, threads, listeners, files or sockets 
 single client takes.
 
 The rest is longer than a minute, because a thread of Spark's pools ends after a minute without work. Until then it
-holds the session of whoever made it. These pools have at most some 400 threads, so that is a bound, and no leak.
+holds the session of the client that made it. The pools have at most some 400 threads. What a Kafka source has fetched
+ahead is kept for five minutes.
 """
 
 import itertools

@@ -55,7 +55,7 @@ def test_a_context_in_the_jvm_knows_whether_it_has_stopped(spark: SparkSession) 
 
 
 def test_decoding_leaves_no_schema_behind_in_the_jvm(spark: SparkSession) -> None:
-    """Each task parses the schema anew. Avro's fast reader would keep two of its records for each of 60 tasks."""
+    """Each task parses the schema again. Avro's fast reader would keep two of its records for each of 60 tasks."""
     schema = newest("event")
     data = F.concat(F.lit(bytes([0]) + schema.id.to_bytes(4, "big")), F.col("id").cast("string").cast("binary"))
     malformed = spark.range(3, numPartitions=3).select(avro.decode(data, [schema], schema).alias("read"))
@@ -69,12 +69,9 @@ def test_decoding_leaves_no_schema_behind_in_the_jvm(spark: SparkSession) -> Non
 def instances(spark: SparkSession, name: str) -> int:
     """How many objects of a class the JVM has after a collection."""
     jvm = driver_jvm.java(spark)
-    string, array = jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.reflect.Array
-    arguments, signature = (
-        array.newInstance(jvm.java.lang.Class.forName("java.lang.Object"), 1),
-        array.newInstance(string, 1),
-    )
-    arguments[0], signature[0] = array.newInstance(string, 0), "[Ljava.lang.String;"
+    array, of = jvm.java.lang.reflect.Array, jvm.java.lang.Class.forName
+    arguments, signature = array.newInstance(of("java.lang.Object"), 1), array.newInstance(of("java.lang.String"), 1)
+    arguments[0], signature[0] = array.newInstance(of("java.lang.String"), 0), "[Ljava.lang.String;"
     beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
     jvm.java.lang.System.gc()

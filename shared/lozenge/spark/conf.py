@@ -42,7 +42,7 @@ _AVRO = (
         f"-Dorg.apache.avro.limits.{what}={_LARGEST_VALUE}"
         for what in ("string.maxLength", "bytes.maxLength", "collectionItems.maxLength")
     ),
-    # Spark parses a schema anew in each task, and Avro's fast reader keeps each schema for ever (ADR 0159).
+    # Spark parses a schema again in each task, and Avro's fast reader keeps each schema for ever (ADR 0159).
     "-Dorg.apache.avro.fastread=false",
 )
 
