@@ -75,13 +75,16 @@ def connect(address: HostAddress, timeout: float) -> socket.socket:
 
 
 def receive_line(connection: socket.socket, largest: int = LARGEST) -> bytes:
-    """One message; raises OSError if the connection ends or times out before, ValueError beyond `largest` bytes."""
+    """One message; raises OSError if the connection ends or times out before, ValueError beyond `largest` bytes.
+
+    What follows the message stays in the connection, for the next reader.
+    """
     received = b""
     while not received.endswith(b"\n"):
         if len(received) > largest:
             raise ValueError("the message is too long")
-        part = connection.recv(4096)
+        part = connection.recv(4096, socket.MSG_PEEK)
         if not part:
             raise ConnectionResetError("the connection ended before the message")
-        received += part
+        received += connection.recv(part.find(b"\n") + 1 or len(part))
     return received

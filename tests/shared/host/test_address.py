@@ -47,3 +47,13 @@ def test_a_message_that_is_too_long_is_an_error() -> None:
         there.sendall(b"x" * (LARGEST + 8192))
         with pytest.raises(ValueError, match="too long"):
             receive_line(here)
+
+
+def test_what_follows_a_message_stays_in_the_connection() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        long = b"x" * 5_000 + b"\n"
+        there.sendall(b"7\n" + long + b"rest")
+        assert receive_line(here) == b"7\n"
+        assert receive_line(here) == long
+        assert here.recv(100) == b"rest"
