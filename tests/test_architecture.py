@@ -35,6 +35,7 @@ WIDE_VALUES = {
     "CoverageSegment": "mirrors a record of the coverage topic",
     "DeadLetter": "mirrors the headers of a dead letter and the record that they are about",
     "PublishedAlert": "mirrors the alert that detectors write, in the notifier",
+    "BacktestResult": "mirrors the JSON object that a backtest prints",
     "Reading": "mirrors a row of `lozenge status`",
     "TopicCounts": "mirrors the reconciliation that ends a demo",
 }

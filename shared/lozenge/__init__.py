@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lozenge.detector.definition import Detector, Settings, Tables, alert
     from lozenge.detector.events import Alert, Event, Timer
     from lozenge.detector.fold import Fold, State, fold
+    from lozenge.detector.tables.reference_lists import listed
     from lozenge.durations import Duration
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Timer",
     "alert",
     "fold",
+    "listed",
     "money",
     "money_column",
 ]
@@ -35,6 +37,7 @@ _HOME = {
     "detector.definition": ("Detector", "Settings", "Tables", "alert"),
     "durations": ("Duration",),
     "detector.fold": ("Fold", "State", "fold"),
+    "detector.tables.reference_lists": ("listed",),
     "detector.events": ("Alert", "Event", "Timer"),
 }
 

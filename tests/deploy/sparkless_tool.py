@@ -13,7 +13,7 @@ from confluent_kafka import Message
 
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
@@ -57,7 +57,9 @@ class SparklessBuilder:
         self.versions = Versions(settings.digest, tables.taken)
 
 
-def _evaluate(builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: int) -> BatchResult:
+def _evaluate(
+    builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: int, *, parts: object = None
+) -> BatchResult:
     return BatchResult(list(draft_alerts(builder.events.read(ranges), builder.settings.limit)))
 
 

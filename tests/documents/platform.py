@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import REKEYS, Topic, Topics
+from lozenge.contracts.topics import REKEYS, Topic, Topics, reference_list
 from lozenge.kafka.settings import LOOPBACK
 from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, UpstreamMetrics
 from lozenge_deploy.local import platform
@@ -58,6 +58,7 @@ def topics() -> str:
     platform_topics = found.platform_topics(tuple(REKEYS))
     own = [*found.detector("NAME").contracts(), *found.shadow("NAME", "RELEASE").contracts()]
     own += [found.resolutions("APP")]
+    shared = [reference_list(found, "LIST")]
     return "\n".join(
         (
             "## The platform's",
@@ -66,6 +67,9 @@ def topics() -> str:
             "## A detector's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, own)),
+            "## A reference list's",
+            "",
+            table(("topic", "partitions", "kept"), map(_topic, shared)),
         )
     )
 
@@ -77,7 +81,8 @@ def _topic(topic: Topic) -> tuple[str, str, str]:
 
 def _kept(config: Any) -> str:
     if config.get("cleanup.policy") == "compact":
-        return "the last value of each key"
+        replaced = int(config.get("min.compaction.lag.ms", 0)) // _DAY
+        return "the last value of each key" + (f", and every value for {replaced} days" if replaced else "")
     milliseconds = int(config["retention.ms"])
     if milliseconds < 0:
         return "for ever"

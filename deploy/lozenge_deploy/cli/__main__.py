@@ -11,6 +11,7 @@ import typer
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, routes, schemas
 from lozenge_deploy.cli.author import commands
+from lozenge_deploy.cli.lists.commands import app as lists
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
@@ -47,6 +48,7 @@ app.command()(offsets)
 app.command()(coverage)
 app.command()(backfill)
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(routes.routes, name="routes")
 app.add_typer(notify.cases, name="cases")

@@ -7,9 +7,11 @@ that exist stay as they are. With `SCHEMA_REGISTRY_URL` every schema is register
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from lozenge.contracts.topics import Topic, Topics
+from lozenge.contracts.topics import Topic, Topics, reference_list
+from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import LozengeError
 from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, register_all
 from lozenge.kafka.settings import KafkaSettings
@@ -21,7 +23,8 @@ from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_i
 def all_topics(topics: Topics, detectors: Sequence[DetectorFolder]) -> list[Topic]:
     """Every topic of a platform with these detectors."""
     own = [topic for detector in detectors for topic in topics.detector(detector.name).contracts()]
-    return [*topics.platform_topics(rekeys_of(detectors)), *own]
+    lists = {name for detector in detectors for name in lists_of(detector.declaration.tables)}
+    return [*topics.platform_topics(rekeys_of(detectors)), *own, *map(partial(reference_list, topics), sorted(lists))]
 
 
 def main() -> int:

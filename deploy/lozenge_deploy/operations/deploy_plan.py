@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lozenge.contracts.topics import reference_list
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -55,13 +58,15 @@ class DeployPlan:
         ]
 
     def commit(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
-        """Stores the release as made by `by`, creates the topics that it writes, and returns the spec to apply.
+        """Stores the release as made by `by`, creates its topics and lists, and returns the spec to apply.
 
         Raises `refusal`; BrokerUnavailable.
         """
         if self.refusal is not None:
             raise self.refusal
-        ensure_topics(self.kafka, self.kafka.topics.detector(self.release.detector).contracts())
+        topics = self.kafka.topics
+        lists = map(partial(reference_list, topics), lists_of(self.release.declaration.tables))
+        ensure_topics(self.kafka, [*topics.detector(self.release.detector).contracts(), *lists])
         release = Releases(self.kafka).add(self.built, by=by)
         change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}

@@ -5,7 +5,7 @@ all releases that were built against it. One that is larger than a record is sev
 So a host needs the broker and uv to run any release, and no folder.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lozenge.contracts.record import Record
@@ -68,6 +68,12 @@ class Releases:
                 hint="name one of those" if found else "nothing of this name has been released yet",
             )
         return found[name]
+
+    def named(self, names: Mapping[str, str]) -> dict[str, Release]:
+        """The releases of these `names` by detector, by one reading; without those that are not kept."""
+        keys = {detector: f"{detector}/{name}" for detector, name in names.items()}
+        kept = self._records(*keys.values())
+        return {detector: Release.model_validate_json(kept[key]) for detector, key in keys.items() if key in kept}
 
     def library(self, digest: str) -> Wheel:
         """The library's wheel that a release was built against; raises UsageError if it is not kept."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 MOST_PARTITIONS = 1024
+LIST_NAME = r"[a-z][a-z0-9_]{0,63}"
 PREFIX_PATTERN = r"[a-zA-Z0-9._-]{0,64}"
 LOG_PARTITIONS = 4
 CHANGELOG_BYTES = 8 * 1024 * 1024
@@ -36,6 +37,13 @@ _REWRITTEN: Mapping[str, str] = {
 }
 _KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(EVENT_RETENTION // timedelta(milliseconds=1))}
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
+# Whatever version of a list was in force in this time can be read again: no replaced entry is forgotten within it.
+LIST_HISTORY = timedelta(days=35)
+_LISTS: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": str(LIST_HISTORY // timedelta(milliseconds=1)),
+    "delete.retention.ms": str(LIST_HISTORY // timedelta(milliseconds=1)),
+}
 # The longest line of a log, every character of it escaped.
 _LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
 # A changelog is read at once and can be computed again. A row may be larger than an alert: its size is checked later.
@@ -260,3 +268,14 @@ def _contracts_of_a_job(job: DetectorTopics | ShadowTopics, kept: Mapping[str, s
         Topic(job.state, partitions, _REWRITTEN),
         Topic(job.changelog, 1, _TRANSIENT),
     ]
+
+
+def reference_list(topics: Topics, name: str) -> Topic:
+    """The entries of the reference list `name`, by value; it belongs to no detector."""
+    return Topic(topics.prefixed(f"lozenge.list.{name}.v1"), 1, _LISTS)
+
+
+def name_of_list(topics: Topics, topic: str) -> str | None:
+    """The name of the reference list that is in `topic`; None if none is."""
+    match = re.fullmatch(rf"{re.escape(topics.prefix)}lozenge\.list\.({LIST_NAME})\.v1", topic)
+    return match[1] if match else None

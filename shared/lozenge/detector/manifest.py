@@ -18,9 +18,9 @@ from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.isolation import Isolation
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
+from lozenge.detector.tables.declared_table import Table
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.process.last_good import Bounds
 
 DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
 """The heap of a detector that declares none, and the most that one in a shared JVM may declare."""
@@ -36,44 +36,6 @@ def _visible(text: str) -> str:
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Table(_Section):
-    """A reference table: a CSV file with a header, or a Parquet file.
-
-    A running job takes a new version once all of it is good. Otherwise the last good one stays in force.
-    """
-
-    path: str
-    """The file, in the detector's folder or at an absolute path. A file in the folder belongs to the release. A file
-    at an absolute path may be replaced while the job runs (write a new one, then rename it)."""
-
-    columns: str = ""
-    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". They are found by
-    the names in its header. A Parquet file has its own."""
-
-    shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """The fewest rows that a new version may have, as a share of those of the version in force. A version with fewer
-    than ten rows may be followed by one of any size."""
-
-    grows_to: Annotated[float, Field(ge=1)] = 10.0
-    """The most rows that a new version may have, as a multiple of those of the version in force."""
-
-    may_be_empty: bool = False
-    """Whether a version without rows is good."""
-
-    @property
-    def bounds(self) -> Bounds:
-        """How a new version may differ from the version in force."""
-        return Bounds(self.shrinks_to, self.grows_to, self.may_be_empty)
-
-    @model_validator(mode="after")
-    def _csv_has_columns(self) -> "Table":
-        if (packed := Path(self.path.lower()).suffix) in (".gz", ".bz2", ".xz", ".zst", ".zip"):
-            raise ValueError(f"a {packed} file is not read: unpack it")
-        if self.path.lower().endswith(".csv") == bool(self.columns):
-            return self
-        raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
 
 
 class Resources(_Section):

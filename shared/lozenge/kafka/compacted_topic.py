@@ -61,15 +61,17 @@ def read_latest(
 class CompactedTopic(Generic[R]):
     """Follows a topic of one partition, from its beginning; used by one thread. Committed records only.
 
-    `rows` has the decoded value of every live key, `position` the offset after the last record that was read.
+    `rows` has the decoded value of every live key, `position` the offset after the last record that was read, and
+    `changed` that after the last one that was a row or a deletion. While it is `complete`, nothing more was committed
+    when it last looked, so `rows` has no part of a transaction.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes, bytes], R]) -> None:
         """`decode` makes a row of a key and a value, and raises on any other record."""
         self._topic, self._decode, self._bootstrap = topic, decode, kafka.bootstrap
         self.rows: dict[str, R] = {}
-        self.position = 0
-        self._at_end = False
+        self.position = self.changed = 0
+        self.complete = self._at_end = False
         self._consumer = Consumer(
             kafka.client(
                 group_id="lozenge-compacted",
@@ -109,9 +111,10 @@ class CompactedTopic(Generic[R]):
         for message in self._consumer.consume(500, timeout):
             error = message.error()
             if error is not None:
-                self._at_end = self._at_end or error.code() == KafkaError._PARTITION_EOF
+                self.complete = error.code() == KafkaError._PARTITION_EOF
+                self._at_end = self._at_end or self.complete
                 continue
-            self.position = (message.offset() or 0) + 1
+            self.position, self.complete = (message.offset() or 0) + 1, False
             key = (message.key() or b"").decode(errors="replace")
             if message.value() is None:
                 self.rows.pop(key, None)
@@ -119,6 +122,7 @@ class CompactedTopic(Generic[R]):
                 self.rows[key] = row
             else:
                 continue
+            self.changed = self.position
             yield key
 
     def close(self) -> None:

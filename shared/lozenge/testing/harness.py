@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.errors import DetectorError
 from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import BatchResult, FailedRecord, joined
@@ -32,6 +32,7 @@ from lozenge.protocol.coverage import Versions
 from lozenge.spark.internals.python_api import name_lines_in_errors
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
+from lozenge.testing.table_rows import complete
 
 _RELEASE = "test"
 _FAST = {
@@ -66,7 +67,8 @@ class Harness:
         versions = Versions(settings.digest, files.take())
         self._files, self._tables = files, files.load(spark())  # what the frames read lives as long as `files`
         for name, given in rows.items():
-            self._tables[name] = spark().createDataFrame(list(given), manifest.tables[name].columns or None)
+            table = manifest.tables[name]
+            self._tables[name] = spark().createDataFrame(complete(given, table), table.ddl or None)
         self.encoder = AlertEncoder(self._identity, manifest, versions)
 
     def process(self, batch: pa.Table, size: int | None) -> BatchResult:

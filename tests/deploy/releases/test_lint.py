@@ -478,6 +478,17 @@ def test_an_id_with_blanks_around_it_is_a_warning_since_no_event_has_it(folder: 
     assert "the first is 'card-2 ' in line 3" in warning
 
 
+def test_a_list_is_no_file_and_code_that_forgets_its_expiry_is_a_warning(folder: Path) -> None:
+    table = '[tool.lozenge.tables]\nblocked = { list = "cards" }\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    found = findings(folder)
+    assert found.faults == []
+    [warning] = found.warnings
+    assert "the table blocked (list cards) keeps entries after their expiry" in warning
+    (folder / "lookups.py").write_text("from lozenge import listed\n\nRISKY = listed(None, None, 'card_id')\n")
+    assert findings(folder).warnings == []
+
+
 def test_a_package_of_the_name_of_the_main_module_is_reported(folder: Path) -> None:
     (folder / "spotter").mkdir()
     assert problems(folder) == []

@@ -19,7 +19,7 @@ from lozenge import Event, Settings, State, fold
 from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.drivers.driver import (
     Admission,

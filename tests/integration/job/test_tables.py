@@ -1,17 +1,27 @@
 """A reference table is replaced under a running job: only by a good version, and everything names the version."""
 
+import time
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert
+from lozenge import Alert, Detector, Fold, Settings, State, Tables, alert, fold, listed
+from lozenge.contracts.topics import reference_list
 from lozenge.job.lifecycle import job_watch
+from lozenge.job.settings import JobSettings
+from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read_log
 from lozenge.process import file_versions
 from lozenge.protocol.coverage import CoverageSegment
+from lozenge_deploy.operations.lists import changes, edit
+from tests.deploy.operations.lists.test_changes import entries
 from tests.integration.harness import alerts, event, new_detector, running, send, wait_for
 
 HEADER = "merchant_id,label\n"
@@ -73,3 +83,65 @@ def test_a_bad_file_changes_nothing_and_a_good_one_is_named_by_alerts_and_covera
     assert [s.tables for s in segments if s.since != {}][-1] == version_of["two"] == reporter.status.tables
     assert version_of["one"] in [s.tables for s in segments]
     assert len(read_log(kafka, kafka.topics.dead_letters(loaded.name), dict)) == 0
+
+
+class Count(State):
+    n: int = 0
+
+
+def step(state: Count, event: Any, settings: Settings) -> Iterator[Alert]:
+    state.n += 1
+    if event.why is not None:
+        yield Alert(reason=f"{event.why} {state.n}")
+
+
+def blocked(events: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+    known = listed(events, tables["blocked"], "card_id", into="why")
+    return fold(known, by="card_id", state=Count, step=step, expires=timedelta(days=1))
+
+
+def test_a_fold_finds_what_was_listed_when_it_processed_an_event_and_so_does_its_backtest(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(
+        kafka,
+        Detector(blocked, settings=Settings),
+        tmp_path,
+        kind="stateful",
+        tables={"blocked": {"list": f"cards_of_{tmp_path.name[-8:]}".lower().replace("-", "_")}},
+    )
+    name, card = loaded.declaration.tables["blocked"].list, f"{loaded.name}_card"
+    ensure_topics(kafka, [reference_list(kafka.topics, name)])
+    began, sent = time.time(), [0]
+
+    def list_(reason: str | None) -> None:
+        """Makes the card listed for this reason, or not listed; and sends events until the job does so."""
+        wanted = entries(card, reason=reason) if reason else {}
+        edit.edit(kafka, name, lambda present: changes.additions(name, present, wanted, replace=True))
+
+        def seen() -> bool:
+            before = len(alerts(kafka, loaded.name))
+            send(kafka, [event(sent[0] + n, card=card) for n in range(3)])
+            sent[0] += 3
+            wait_for(lambda: reporter.status.records >= sent[0], "the batch")
+            new = [a["reason"].split()[0] for a in alerts(kafka, loaded.name)[before:]]
+            return new == ([reason] * 3 if reason else [])
+
+        wait_for(seen, f"only alerts with {reason}")
+
+    with running(loaded, kafka, spark, tmp_path) as run:
+        reporter = run.runner.parts.reporter
+        query = reporter.status.pid
+        for reason in ("stolen", "lost", None, "stolen"):
+            list_(reason)
+        edit.edit(kafka, name, lambda present: changes.removals(name, present, [card]))
+        assert (reporter.status.pid, run.error) == (query, None)
+    live = alerts(kafka, loaded.name)
+    versions = {a["table_versions"]["blocked"] for a in live}
+    assert len(versions) == 3, "one for each content with alerts"
+    segments = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
+    assert versions < {segment.tables["blocked"] for segment in segments}
+
+    found: BacktestResult = backtest(loaded, JobSettings(), kafka, timedelta(seconds=time.time() - began + 1))
+    mine = [a for a in (*found.new, *found.lost) if a.entity == card]
+    assert (found.same, mine, found.notes) == (len(live), [], []), "though the card is not listed any more"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lozenge.contracts.topics import EVENT_RETENTION, PREFIX_PATTERN, Topic, Topics
+from lozenge.contracts.topics import EVENT_RETENTION, PREFIX_PATTERN, Topic, Topics, name_of_list, reference_list
 
 PLAIN = Topics()
 OTHER = Topics(prefix="team-a.", partitions=7)
@@ -16,6 +16,7 @@ def every_topic(topics: Topics) -> list[Topic]:
         *topics.detector("large_amount").contracts(),
         *topics.shadow("large_amount", "1.0.0+ab12/x").contracts(),
         topics.resolutions("large_amount"),
+        reference_list(topics, "blocked_cards"),
     ]
 
 
@@ -53,6 +54,22 @@ def test_what_is_keyed_as_events_has_the_platforms_partitions() -> None:
 def test_state_is_compacted() -> None:
     state = next(t for t in PLAIN.detector("x").contracts() if t.name == PLAIN.detector("x").state)
     assert state.config["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_the_list_in_a_topic_has_a_name_and_nothing_else_is_a_list(topics: Topics) -> None:
+    assert name_of_list(topics, reference_list(topics, "blocked_cards").name) == "blocked_cards"
+    others = [each.name for each in every_topic(topics) if name_of_list(topics, each.name) is None]
+    assert len(others) == len(every_topic(topics)) - 1
+    assert name_of_list(PLAIN, reference_list(OTHER, "blocked_cards").name) is None
+
+
+def test_what_a_list_was_can_be_read_for_as_long_as_any_record_read_with_it() -> None:
+    config = reference_list(PLAIN, "blocked_cards").config
+    read = (PLAIN.events, PLAIN.dead_letters("upstream"))
+    kept = [int(topic.config["retention.ms"]) for topic in PLAIN.platform_topics() if topic.name in read]
+    assert config["cleanup.policy"] == "compact"
+    assert int(config["min.compaction.lag.ms"]) > max(kept)
 
 
 def test_events_are_kept_for_the_declared_time() -> None:

@@ -2,10 +2,14 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from lozenge import ddl
 from lozenge.detector.manifest import Manifest, parse, read
+from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.errors import ConfigError
 
 GOOD = """\
@@ -133,6 +137,28 @@ def test_a_manifest_survives_as_json() -> None:
     manifest = parse(text, "x")[2]
     assert Manifest.model_validate_json(manifest.model_dump_json()) == manifest
     assert manifest.model_dump(mode="json")["window"] == "36h"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({}, "either path"),
+        ({"path": "a.csv", "columns": "a string", "list": "blocked"}, "either path"),
+        ({"list": "blocked", "columns": "value string"}, "a list takes no columns"),
+        ({"list": "blocked", "may_be_empty": True}, "a list takes no may_be_empty"),
+        ({"list": "Blocked cards"}, "should match pattern"),
+    ],
+)
+def test_a_table_is_a_file_or_a_list_and_a_list_has_columns_of_its_own(table: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Table.model_validate(table)
+    assert ddl.columns(Table(list="blocked").ddl).keys() == {"value", "reason", "author", "added_at", "expires_at"}
+
+
+def test_the_lists_of_a_declaration_are_named_once_and_in_order() -> None:
+    tables = {"b": {"list": "y"}, "a": {"list": "x"}, "c": {"list": "y"}, "d": {"path": "d.parquet"}}
+    declared = {"kind": "rule", "owner": "o", "title": "t", "tables": tables}
+    assert lists_of(Manifest.model_validate(declared).tables) == ("x", "y")
 
 
 def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:

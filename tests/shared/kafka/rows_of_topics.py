@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import Topics
+from lozenge.contracts.topics import Topics, reference_list
 from lozenge.detector.stored_state import check_alert_id, check_entry
 from lozenge.kafka.compacted_topic import json_row
 from lozenge.kafka.schema_topic import schema_in
+from lozenge.protocol import list_entries
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.coverage import newest as newest_segment
 from lozenge.protocol.dlq_resolutions import Resolution
+from lozenge.protocol.list_entries import ListEntry, quoted, version
 from lozenge_deploy.control.client import history_event
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
@@ -81,6 +83,7 @@ def _schema() -> bytes:
     return json.dumps({"id": 902, "name": "event", "version": 2, "schema": schema.text}).encode()
 
 
+_LISTED = ListEntry("card_1", "stolen", "ann", AT)
 _SEGMENT = CoverageSegment("started", "r1", "c7", 1, {0: 0}, {0: 5}, at=NOW)
 _RESOLUTION = Resolution("dropped", "id", {0: [(1, 3)]}, 2, by="ann", at=NOW)
 _WHEEL = Wheel(file="lozenge-0.2.0-py3-none-any.whl", content=b"PK").model_dump_json().encode()
@@ -117,6 +120,9 @@ ROWS: dict[str, Rows] = {
         msgspec.json.encode(_RESOLUTION),
         lambda _, value: msgspec.json.decode(value, type=Resolution),
         lambda row: (row.positions(), str(row)),
+    ),
+    reference_list(TOPICS, "blocked").name: Rows(
+        b"card_1", _LISTED.encoded(), list_entries.decode, lambda row: (version(9, [row]), quoted(row.value))
     ),
     DETECTOR.state: Rows(b'["card_1"]', _ENTRY, check_entry),
     f"{DETECTOR.state} of an aggregate": Rows(b"alert-1", AT.isoformat().encode(), check_alert_id),

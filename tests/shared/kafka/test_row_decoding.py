@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from lozenge.contracts.topics import Topics
+from lozenge.contracts.topics import Topics, reference_list
 from lozenge.kafka.row_decoding import row_of
 from tests.shared.kafka.rows_of_topics import ROWS
 
@@ -58,7 +58,7 @@ NOT_ROWS = {
 
 KEYED = [
     *("lozenge.ctl.schemas.v1", "lozenge.ctl.deployments.v1", "lozenge.ctl.status.v1", "lozenge.metrics.v1"),
-    "lozenge.state.spotter.v1",
+    *("lozenge.state.spotter.v1", "lozenge.list.blocked.v1"),
 ]
 """Topics whose rows say under which key they are."""
 
@@ -83,7 +83,7 @@ def read(topic: str, key: bytes | None, value: bytes | None) -> Any:
 def test_every_topic_of_the_platform_is_read_by_the_shared_reading_or_is_known_not_to_be() -> None:
     topics = Topics()
     platform = {topic.name for topic in (*topics.platform_topics(), *topics.detector("spotter").contracts())}
-    platform.add(topics.resolutions("spotter").name)
+    platform |= {topics.resolutions("spotter").name, reference_list(topics, "blocked").name}
     platform.remove(topics.detector("upstream").coverage)  # as that of a detector
     assert platform == {name.split(" ")[0] for name in ROWS} | NOT_ROWS
 

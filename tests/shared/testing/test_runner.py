@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType
 
-from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, listed
 from lozenge.contracts import ids
 from lozenge.detector.fold import Failure, Raised
 from lozenge.errors import DetectorError
@@ -159,6 +159,45 @@ def test_a_rule_may_aggregate_a_reference_table() -> None:
     rows = [{"merchant_id": "m1"}, {"merchant_id": "m1"}, {"merchant_id": "m2"}]
     result = run(seen, [{"merchant_id": "m1"}, {"merchant_id": "m2"}], tables={"seen": rows})
     assert [a.evidence for a in result] == [("e1",)]
+
+
+def blocked(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    found = listed(frame, tables["blocked"], "card_id")
+    return found.where("listed is not null").select(*alert(reason=F.col("listed")))
+
+
+def reported(state: Count, event: Any, settings: Settings) -> Iterator[Alert]:
+    state.count += 1
+    if event.why:
+        yield Alert(reason=f"{event.why} {state.count}")
+
+
+def blocked_fold(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+    known = listed(frame, tables["blocked"], "card_id", into="why")
+    return fold(known, by="card_id", state=Count, step=reported, expires=timedelta(1))
+
+
+@pytest.mark.parametrize(
+    ("detect", "kind", "reasons"),
+    [(blocked, "rule", ["stolen", "lost"]), (blocked_fold, "stateful", ["stolen 1", "lost 1"])],
+)
+def test_a_listed_value_is_found_for_events_before_its_expiry(
+    detect: Callable[..., Any], kind: str, reasons: list[str]
+) -> None:
+    detector = with_manifest(Detector(detect, settings=Settings), kind=kind, tables={"blocked": {"list": "cards"}})
+    until = NOW + timedelta(hours=1)
+    entries: list[dict[str, Any]] = [
+        {"value": "a", "reason": "stolen", "expires_at": until},
+        {"value": "b", "reason": "lost"},
+    ]
+    sent: list[Any] = [
+        {"card_id": "a", "event_time": until - timedelta(seconds=1)},
+        {"card_id": "a", "event_time": until},
+        {"card_id": "b", "event_time": until + timedelta(days=99)},
+        {"card_id": "c"},
+    ]
+    assert [each.reason for each in run(detector, sent, tables={"blocked": entries})] == reasons
+    assert [*run(detector, sent)] == [], "a list without rows in a test is empty"
 
 
 def test_an_event_without_the_detectors_key_is_skipped() -> None:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from confluent_kafka.admin import AdminClient
 from watchfiles import DefaultFilter, watch
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import reference_list
 from lozenge.detector.manifest import read as declared
+from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import LozengeError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -43,6 +46,7 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
     settle_ids(kafka, ["alert"])
+    ensure_topics(kafka, map(partial(reference_list, kafka.topics), lists_of(declaration.tables)))
     with (
         temporary_folder() as temporary,
         _own_topics(kafka, name, release, kafka.topics.events_by(declaration.key), last),

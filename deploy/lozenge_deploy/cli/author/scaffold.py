@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.topics import KEYS
-from lozenge.detector.csv_table import separator_in
-from lozenge.detector.manifest import Table
-from lozenge.detector.reference_tables import problems
+from lozenge.detector.tables.csv_table import separator_in
+from lozenge.detector.tables.declared_table import Table
+from lozenge.detector.tables.reference_tables import problems
 from lozenge.errors import UsageError
 from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem

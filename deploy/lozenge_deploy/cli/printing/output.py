@@ -156,6 +156,8 @@ def show_backtest(outcome: Mapping[str, Any], examples: int, output: OutputForma
         show(rows, output, brief=("", "event_time", "entity", "reason"))
     for error in dead[:examples]:
         echo(f"failed: {visible(str(error))}")
+    for note in outcome["notes"]:
+        echo(f"note: {visible(str(note))}")
 
 
 def show_cost(cost: Mapping[str, float | None], release: str | None) -> None:

@@ -141,7 +141,7 @@ def _back_end(folder: Path, project: dict[str, Any]) -> Iterator[str]:
 def _table_paths(project: dict[str, Any]) -> Iterator[str]:
     """The relative paths of the declared tables, as they are in the folder."""
     for table in (value_at(project, "tool", "lozenge", "tables") or {}).values():
-        if not os.path.isabs(table["path"]):
+        if table.get("path") and not os.path.isabs(table["path"]):
             yield os.path.normpath(table["path"])
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from lozenge import ddl
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import KEYS
-from lozenge.detector import reference_tables
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.tables import reference_tables
 
 ROWS = 200_000
 """So many rows of a table are looked at for values that no event has."""
@@ -26,7 +26,7 @@ _OF_EVENTS = {
 
 def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
     """What a job would refuse to begin with."""
-    for table in declaration.tables.values():
+    for table in (each for each in declaration.tables.values() if each.path):
         file = folder / table.path
         if file.exists():
             for problem in reference_tables.problems(table, folder):
@@ -36,8 +36,12 @@ def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
 
 
 def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
-    """Values on which a join with events never matches, such as a merchant category that lost its leading zero."""
-    for table in declaration.tables.values():
+    """Values on which a join with events never matches, such as a merchant category that lost its leading zero.
+
+    And lists whose expired entries the code does not seem to skip.
+    """
+    yield from _expired_entries(folder, declaration)
+    for table in (each for each in declaration.tables.values() if each.path):
         try:
             declared = ddl.columns(table.columns) if table.columns else {}
             rows = list(islice(_rows(folder / table.path), ROWS)) if declared else []
@@ -57,6 +61,19 @@ def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
                 )
         keys = [name for name in header if name in _event_columns() & {name.lower() for name in declared}]
         yield from (f"{table.path}: {repeat}" for repeat in _repeats(header, keys, rows[1:]))
+
+
+def _expired_entries(folder: Path, declaration: Manifest) -> Iterator[str]:
+    lists = [f"{name} (list {table.list})" for name, table in declaration.tables.items() if table.list]
+    if lists and not any(
+        re.search(r"\blisted\(|\bexpires_at\b", source.read_text("utf-8", errors="replace"))
+        for source in folder.glob("**/*.py")
+        if not source.name.startswith("test_")
+    ):
+        yield (
+            f"{folder.name}.py: the table {', '.join(lists)} keeps entries after their expiry, and no code looks at "
+            "expires_at: look values up by lozenge.listed(...), which does"
+        )
 
 
 def _repeats(header: list[str], keys: list[str], rows: list[tuple[int, list[str]]]) -> Iterator[str]:

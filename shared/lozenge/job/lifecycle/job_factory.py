@@ -1,10 +1,12 @@
 """Makes the parts of a detector's job, by its declared kind and mode."""
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.commit.claim import Claims
 from lozenge.job.drivers.driver import QueryDriver
 from lozenge.job.drivers.micro_batch import MicroBatchDriver
@@ -21,6 +23,7 @@ from lozenge.job.lifecycle.recovery import Recovery
 from lozenge.job.lifecycle.spec_watcher import SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.event_reader import EventReader
+from lozenge.job.query.list_versions import FollowedList
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
@@ -37,7 +40,9 @@ def job_parts(
     reporter = JobStatusReporter(job.folder)
     specs = SpecWatcher(loaded, JobSpecFile(job), reporter)
     checkpoint = Checkpoint(job.own_folder(identity.app) / "checkpoint")
-    tables = ReferenceTables(declaration.tables, loaded.folder, job.tables_folder(identity.app))
+    tables = ReferenceTables(
+        declaration.tables, loaded.folder, job.tables_folder(identity.app), partial(FollowedList, kafka)
+    )
     builder = QueryBuilder(
         loaded, identity, specs.config.settings, EventReader(identity, declaration, kafka, spark), tables
     )

@@ -67,6 +67,7 @@ class JobLoop:
             with suppress(Exception):  # the query may have ended with its JVM
                 parts.driver.close()
             parts.backfill.stop()
+            parts.planner.builder.tables.close()
             parts.assignment.leave()
         if (claimed := self.current.claimed) is not None:
             claimed.close()

@@ -9,7 +9,7 @@ from lozenge.detector.author_error import described
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError, first_line
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity

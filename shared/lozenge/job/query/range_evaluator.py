@@ -1,7 +1,7 @@
 """Evaluates a detector over bounded ranges of its input, in chunks, from empty state."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -18,16 +18,22 @@ CHUNK_OFFSETS = 200_000
 
 
 def evaluate(
-    builder: QueryBuilder, kind: DetectorKind, ranges: Ranges, partitions: int, limit: FailureLimit = stop_at_too_many
+    builder: QueryBuilder,
+    kind: DetectorKind,
+    ranges: Ranges,
+    partitions: int,
+    limit: FailureLimit = stop_at_too_many,
+    *,
+    parts: Iterable[Ranges] | None = None,
 ) -> BatchResult:
-    """The result over `ranges` of a topic with so many `partitions`.
+    """The result over `ranges` of a topic with so many `partitions`, in chunks or in the given `parts` of them.
 
     Where Spark counts, all ranges are evaluated at once and without a watermark, so every alert is emitted. Raises
     DetectorError if more records fail than `limit` permits.
     """
     results: list[BatchResult] = []
     first: Operator | None = None
-    for part in chunks(ranges, sys.maxsize if kind.state_in_checkpoint else CHUNK_OFFSETS):
+    for part in parts or chunks(ranges, sys.maxsize if kind.state_in_checkpoint else CHUNK_OFFSETS):
         operator, batch = _collected(builder, part, partitions, limit)
         first = first or operator  # it holds the state
         results.append(first.process(batch))

@@ -12,13 +12,14 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.errors import UsageError
 from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import BatchResult
@@ -27,6 +28,7 @@ from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
+from lozenge.job.query.list_versions import PresentList
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import chunks, evaluate, size
@@ -85,7 +87,8 @@ def backfill(
     remaining = size(ranges)
     if expired and not ranges:
         yield BackfillStep(0, 0, 0, 0, expired)
-    tables = ReferenceTables(declaration.tables, loaded.folder, job.tables_folder(identity.app) if spark else None)
+    copies = job.tables_folder(identity.app) if spark else None
+    tables = ReferenceTables(declaration.tables, loaded.folder, copies, partial(PresentList, kafka))
     while ranges:
         spark = spark or tool_session(f"{loaded.name}-backfill")
         for part in chunks(ranges, STEP_OFFSETS):

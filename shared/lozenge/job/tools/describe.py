@@ -101,7 +101,7 @@ def _check_realtime(loaded: LoadedDetector, settings: Settings) -> None:
 def _detected(
     loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
 ) -> "DataFrame | Fold[Any]":
-    from lozenge.detector.reference_tables import ReferenceTables
+    from lozenge.detector.tables.reference_tables import ReferenceTables
     from lozenge.host.tool_host import tool_session
     from lozenge.job.query import canonical_events
     from lozenge.job.query.query_builder import detect

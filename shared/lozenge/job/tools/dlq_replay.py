@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,7 @@ from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, repl
 from lozenge.contracts.record import Record, parse_position
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.host.tool_host import tool_session
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
@@ -29,6 +30,7 @@ from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
+from lozenge.job.query.list_versions import PresentList
 from lozenge.job.query.poison_search import CONCLUSIVE_FAILURES, Ranges, no_limit
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate
@@ -107,7 +109,7 @@ def replay(
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
-    tables = ReferenceTables(declaration.tables, loaded.folder)
+    tables = ReferenceTables(declaration.tables, loaded.folder, lists=partial(PresentList, kafka))
     alerts = AlertEncoder(identity, declaration, Versions(settings.digest, tables.take()))
     failing_keys: set[bytes | None] = set()
     for begin in range(0, len(chosen), STEP_SIZE):

@@ -72,6 +72,7 @@ BACKTEST = {
     "events": 1,
     "since": HOSTILE,
     "oldest": HOSTILE,
+    "notes": [HOSTILE],
 }
 LINE = dict.fromkeys(("time", "level", "event", "instance", "release", "exception", HOSTILE), HOSTILE)
 DELIVERY = {"attempts": 1, "state": HOSTILE, "error": HOSTILE, "due_at": 0.0, "channel": HOSTILE}

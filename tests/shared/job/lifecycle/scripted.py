@@ -139,6 +139,9 @@ class ScriptedTables:
     def alarms(self) -> list[str]:
         return self.refused
 
+    def close(self) -> None:
+        """It has no connection."""
+
 
 class ScriptedPlanner:
     """Plans queries at once; `adopted` are the operators whose state the next query got."""

@@ -11,7 +11,7 @@ import pytest
 from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
-from lozenge.detector.reference_tables import ReferenceTables
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.commit.claim import StartPosition
 from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.lifecycle import query_planner

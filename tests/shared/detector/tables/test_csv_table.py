@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lozenge.detector.csv_table import CsvTable, column_types, read, sql_name
+from lozenge.detector.tables.csv_table import CsvTable, column_types, read, sql_name
 
 COLUMNS = column_types("mcc string, mcc_limit decimal(18,4)")
 

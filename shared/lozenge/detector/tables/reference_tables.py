@@ -1,4 +1,4 @@
-"""Reference tables: declared files that a detector joins on, taken over at a batch boundary when they change.
+"""Reference tables: declared files and lists that a detector joins on, taken over at a batch boundary when they change.
 
 A version counts only if all of it is good. Otherwise the last good one stays in force, and an alarm names table, file
 and cause. Spark reads private copies, so what was validated is what a query reads.
@@ -8,18 +8,19 @@ import shutil
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from lozenge import ddl
-from lozenge.detector import csv_table
-from lozenge.detector.manifest import Table
+from lozenge.detector.tables import csv_table
+from lozenge.detector.tables.declared_table import Table
+from lozenge.detector.tables.reference_lists import EmptyList
 from lozenge.errors import DetectorError
 from lozenge.process.file_versions import FileVersions, data_files
 from lozenge.process.last_good import Contents
@@ -31,19 +32,60 @@ _LOGS = ("_delta_log", ".hoodie")
 """Folders of a table format. Its folder also holds files of rows that are deleted or replaced."""
 
 
+class TableVersions(Protocol):
+    """The versions of one table: `FileVersions` has those of a file.
+
+    `in_force` is what was found in the version that is, None before the first. `refused` is why the table as it is now
+    is not in force; empty if it is. `source` names it for people.
+    """
+
+    @property
+    def source(self) -> object: ...
+
+    @property
+    def in_force(self) -> Contents | None: ...
+
+    @property
+    def refused(self) -> tuple[str, ...]: ...
+
+    def poll(self) -> None:
+        """Looks for a new version."""
+
+    def path(self, digest: str, /) -> Path:
+        """What users of this version read."""
+
+
+class ListVersions(TableVersions, Protocol):
+    """The versions of a reference list, which may hold a connection."""
+
+    def close(self) -> None:
+        """Closes it."""
+
+
 class ReferenceTables:
     """The declared tables of one detector; one thread uses it.
 
     `taken` are the versions that its query reads: the digest by name. They change only by `take`.
     """
 
-    def __init__(self, tables: Mapping[str, Table], source: Path, copies: Path | None = None) -> None:
-        """The files are in the folder `source`. Without a folder for `copies` they live as long as this object."""
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        source: Path,
+        copies: Path | None = None,
+        lists: Callable[[str, Path], ListVersions] = EmptyList,
+    ) -> None:
+        """The files are in the folder `source`. Without a folder for `copies` they live as long as this object.
+
+        `lists` makes the versions of a list, given its name and the folder of their copies.
+        """
         folder = copies
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="lozenge-tables-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._tables = {name: _versions(table, source, folder / name) for name, table in tables.items()}
+        self._lists = {name: lists(table.list, folder / name) for name, table in tables.items() if table.list}
+        files = {n: _versions(table, source, folder / n) for n, table in tables.items() if not table.list}
+        self._tables: dict[str, TableVersions] = {name: {**files, **self._lists}[name] for name in tables}
         self.taken: dict[str, str] = {}
 
     def poll(self) -> bool:
@@ -59,7 +101,7 @@ class ReferenceTables:
         if missing:
             raise DetectorError(
                 "\n".join(f"reading {_refusal(name, table)}" for name, table in missing.items()),
-                hint="correct the file, or the table's path and columns in [tool.lozenge.tables]",
+                hint="correct the file or the list, or what [tool.lozenge.tables] says of it",
             )
         self.taken = self._in_force()
         return self.taken
@@ -71,6 +113,11 @@ class ReferenceTables:
             for name, table in self._tables.items()
             if table.refused and (good := table.in_force) is not None
         ]
+
+    def close(self) -> None:
+        """Closes the connections of its lists."""
+        for each in self._lists.values():
+            each.close()
 
     def load(self, spark: "SparkSession") -> dict[str, "DataFrame"]:
         """Every table by name, in the version that was taken."""
@@ -88,7 +135,7 @@ def problems(table: Table, source: Path) -> tuple[str, ...]:
         return versions.refused
 
 
-def _refusal(name: str, table: FileVersions) -> str:
+def _refusal(name: str, table: TableVersions) -> str:
     return f"table {name}: {table.source} is refused: {'; '.join(table.refused)}"
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lozenge.detector import reference_tables
-from lozenge.detector.manifest import Table
-from lozenge.detector.reference_tables import ReferenceTables, problems
+from lozenge.detector.tables import reference_tables
+from lozenge.detector.tables.declared_table import Table
+from lozenge.detector.tables.reference_tables import ReferenceTables, problems
 from lozenge.errors import DetectorError
 from lozenge.process.file_versions import FileVersions
 

@@ -1,0 +1,1 @@
+"""`lozenge list`: the commands on reference lists."""

@@ -1,0 +1,1 @@
+"""Reference lists: how people change them, and what they see of them."""

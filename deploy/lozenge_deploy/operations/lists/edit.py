@@ -1,0 +1,93 @@
+"""Changes a reference list: entries and their audit records in one transaction, after whatever others have changed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lozenge.contracts.record import Record
+from lozenge.contracts.topics import reference_list
+from lozenge.errors import Fenced, UsageError
+from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.process.retries import retry
+from lozenge.process.waiting import wait_until
+from lozenge.protocol.list_entries import ListEntry, decode
+from lozenge_deploy.operations import audit
+from lozenge_deploy.operations.lists.changes import Entries, EntryChange, ListChanges
+from lozenge_deploy.operations.lists.list_usage import names
+
+ATTEMPTS = 20
+VISIBLE_SECONDS = 10.0
+"""So long a change waits until readers see it, so that the next command does."""
+Decide = Callable[[Entries], ListChanges]
+"""What is to change, given the entries that there are."""
+
+
+def present(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
+    """The entries of a list by value, in the order of the values; raises UsageError if there is no such list."""
+    _require(kafka, name)
+    return _read(kafka, name)
+
+
+def edit(
+    kafka: KafkaSettings, name: str, decide: Decide, *, create: bool = False, dry_run: bool = False, note: str = ""
+) -> ListChanges:
+    """Makes the changes on which `decide` decides, all or none, and records each in the audit log with the `note`.
+
+    Of two at once the later one decides on what the earlier one has left. With `create` the list need not exist; a
+    `dry_run` changes nothing. Raises what `decide` raises, UsageError if there is no such list, BrokerUnavailable.
+    """
+    new = create and reference_list(kafka.topics, name).name not in partitions(kafka)
+    if dry_run:
+        return decide({} if new else present(kafka, name))
+    if new:
+        decide({})  # what it refuses creates no list
+        ensure_topics(kafka, [reference_list(kafka.topics, name)])
+    _require(kafka, name)
+    ensure_topics(kafka, [kafka.topics.control.audit])
+    # fenced: another one changes the list; the jitter keeps two from fencing each other again and again
+    return retry(
+        lambda: _edit(kafka, name, decide, note),
+        lambda error: isinstance(error, Fenced),
+        seconds=0,
+        attempts=ATTEMPTS,
+        pause=0.1,
+        jitter=1.0,
+    )
+
+
+def _edit(kafka: KafkaSettings, name: str, decide: Decide, note: str) -> ListChanges:
+    # One writer for each list: transactions never overlap, so every reader sees the whole of one or nothing of it.
+    writer = TransactionalWriter(kafka, f"lozenge-list-{name}")
+    writer.fence()
+    before = _read(kafka, name)
+    changes = decide(before)
+    if changes.made:
+        topic = reference_list(kafka.topics, name).name
+        writer.write([record for change in changes.made for record in _records(kafka, name, topic, change, note)])
+        wait_until(lambda: _read(kafka, name) != before, VISIBLE_SECONDS)
+    return changes
+
+
+def _records(kafka: KafkaSettings, name: str, topic: str, change: EntryChange, note: str) -> list[Record]:
+    value = change.entry.value
+    detail: Mapping[str, Any] = {"before": change.before, "after": change.after, "note": note}
+    return [
+        Record(topic, 0, value.encode(), change.after.encoded() if change.after is not None else None),
+        audit.kafka_record(kafka, f"list entry {change.what}", f"{name}: {value}", detail),
+    ]
+
+
+def _read(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
+    found = read_latest(kafka, reference_list(kafka.topics, name).name, check=decode)
+    entries = (decode(stored.key, stored.value) for stored in found)
+    return {entry.value: entry for entry in sorted(entries, key=lambda entry: entry.value)}
+
+
+def _require(kafka: KafkaSettings, name: str) -> None:
+    if name not in (there := names(kafka)):
+        raise UsageError(
+            f"looking for list {name}: there is none; lists are {', '.join(there) or 'none'}",
+            hint="check the name; --new creates a list, and so does the deployment of a detector that declares it",
+        )

@@ -1,0 +1,29 @@
+"""Which reference lists there are, and which deployed detectors use them."""
+
+from collections.abc import Mapping
+
+from lozenge.contracts.topics import name_of_list
+from lozenge.detector.tables.declared_table import lists_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
+from lozenge_deploy.control.deployments_view import follow_specs
+from lozenge_deploy.control.records import Goal
+from lozenge_deploy.releases.release_store import Releases
+
+
+def names(kafka: KafkaSettings) -> list[str]:
+    """The names of the lists of this platform, in order; raises BrokerUnavailable."""
+    return sorted(name for topic in partitions(kafka) if (name := name_of_list(kafka.topics, topic)) is not None)
+
+
+def users(kafka: KafkaSettings) -> Mapping[str, list[str]]:
+    """The detectors whose deployed release declares a list, by list; raises BrokerUnavailable."""
+    if kafka.topics.control.deployments not in partitions(kafka):
+        return {}
+    with follow_specs(kafka) as specs:
+        deployed = {s.detector: s.release for s in specs.rows.values() if s.goal is not Goal.RETIRED}
+    found: dict[str, list[str]] = {}
+    for detector, release in sorted(Releases(kafka).named(deployed).items()):
+        for name in lists_of(release.declaration.tables):
+            found.setdefault(name, []).append(detector)
+    return found

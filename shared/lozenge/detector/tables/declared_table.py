@@ -1,0 +1,73 @@
+"""`[tool.lozenge.tables.NAME]`: one table that a detector declares, a file or a reference list."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lozenge.contracts.topics import LIST_NAME
+from lozenge.process.last_good import Bounds
+from lozenge.protocol import list_entries
+
+
+class Table(BaseModel):
+    """A reference table: a CSV file with a header, a Parquet file, or a reference list.
+
+    A running job takes a new version once all of it is good. Otherwise the last good one stays in force.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = ""
+    """The file, in the detector's folder or at an absolute path. A file in the folder belongs to the release. A file
+    at an absolute path may be replaced while the job runs (write a new one, then rename it)."""
+
+    list: Annotated[str, Field(pattern=f"^({LIST_NAME})?$")] = ""
+    """In place of a file: the name of a list that people change by `lozenge list`. Its columns are `value`, `reason`,
+    `author`, `added_at` and `expires_at`. A change is in force within seconds."""
+
+    columns: str = ""
+    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". They are found by
+    the names in its header. A Parquet file has its own."""
+
+    shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The fewest rows that a new version may have, as a share of those of the version in force. A version with fewer
+    than ten rows may be followed by one of any size."""
+
+    grows_to: Annotated[float, Field(ge=1)] = 10.0
+    """The most rows that a new version may have, as a multiple of those of the version in force."""
+
+    may_be_empty: bool = False
+    """Whether a version without rows is good."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """How a new version may differ from the version in force."""
+        return Bounds(self.shrinks_to, self.grows_to, self.may_be_empty)
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark DDL; "" for those of a Parquet file, which says them itself."""
+        return list_entries.COLUMNS if self.list else self.columns
+
+    @model_validator(mode="after")
+    def _is_a_file_or_a_list(self) -> "Table":
+        if bool(self.path) == bool(self.list):
+            raise ValueError('a table has either path = "FILE" or list = "NAME"')
+        if self.list and (more := self.model_fields_set - {"list"}):
+            raise ValueError(f"a list takes no {', '.join(sorted(more))}: a file does")
+        return self
+
+    @model_validator(mode="after")
+    def _csv_has_columns(self) -> "Table":
+        if (packed := Path(self.path.lower()).suffix) in (".gz", ".bz2", ".xz", ".zst", ".zip"):
+            raise ValueError(f"a {packed} file is not read: unpack it")
+        if self.path.lower().endswith(".csv") == bool(self.columns):
+            return self
+        raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
+
+
+def lists_of(tables: Mapping[str, Table]) -> tuple[str, ...]:
+    """The names of the reference lists among the declared `tables`, in order."""
+    return tuple(sorted({table.list for table in tables.values() if table.list}))
