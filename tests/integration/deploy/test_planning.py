@@ -55,3 +55,20 @@ def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(kafka: KafkaSet
     assert run.returncode == 0, run.stderr
     assert "setting limit  -" in run.stdout
     assert "r1 takes" in run.stdout
+
+
+def test_the_deployment_of_a_detector_creates_its_lists_and_their_overview_names_it(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    folder, name = quick_detector(tmp_path, "listing", "rule"), "cards_of_listing"
+    with (folder / "pyproject.toml").open("a") as manifest:
+        manifest.write(f'\n[tool.lozenge.tables]\nblocked = {{ list = "{name}" }}\n')
+    install(folder)
+    here: dict[str, Any] = {"cwd": tmp_path, **kafka.variables}
+    assert invoke("list", "ls", name, **here).returncode == 2
+    run = invoke("deploy", "listing", "--no-wait", **here)
+    assert run.returncode == 0, run.stderr
+    run = invoke("list", "add", name, "card_1", "--reason", "stolen", **here)
+    assert run.returncode == 0, run.stderr
+    [row] = [row for row in json.loads(invoke("list", "ls", "-o", "json", **here).stdout) if row["list"] == name]
+    assert (row["entries"], row["used_by"]) == (1, ["listing"])

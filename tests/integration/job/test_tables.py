@@ -1,8 +1,10 @@
 """A reference table is replaced under a running job: only by a good version, and everything names the version."""
 
 import time
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Fold, Settings, State, Tables, alert, fold, listed
+from lozenge.contracts.record import Record
 from lozenge.contracts.topics import reference_list
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.lifecycle import job_watch
+from lozenge.job.query.list_versions import PresentList
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backtest import BacktestResult, backtest
+from lozenge.job.tools.dlq_replay import replay
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_admin import ensure_topics, topic_id
 from lozenge.kafka.topic_reader import read_log
 from lozenge.process import file_versions
 from lozenge.protocol.coverage import CoverageSegment
+from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 from lozenge_deploy.operations.lists import changes, edit
 from tests.deploy.operations.lists.test_changes import entries
-from tests.integration.harness import alerts, event, new_detector, running, send, wait_for
+from tests.integration.harness import EVENT, alerts, event, new_detector, running, send, wait_for
+from tests.integration.job.test_dead_letters import dead, write
 
 HEADER = "merchant_id,label\n"
 
@@ -95,6 +103,11 @@ def step(state: Count, event: Any, settings: Settings) -> Iterator[Alert]:
         yield Alert(reason=f"{event.why} {state.n}")
 
 
+def listed_cards(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    known = listed(events, tables["blocked"], "card_id", into="why")
+    return known.where("why is not null").select(*alert(reason=F.col("why")))
+
+
 def blocked(events: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
     known = listed(events, tables["blocked"], "card_id", into="why")
     return fold(known, by="card_id", state=Count, step=step, expires=timedelta(days=1))
@@ -108,7 +121,7 @@ def test_a_fold_finds_what_was_listed_when_it_processed_an_event_and_so_does_its
         Detector(blocked, settings=Settings),
         tmp_path,
         kind="stateful",
-        tables={"blocked": {"list": f"cards_of_{tmp_path.name[-8:]}".lower().replace("-", "_")}},
+        tables={"blocked": {"list": f"cards_{uuid.uuid4().hex[:8]}"}},
     )
     name, card = loaded.declaration.tables["blocked"].list, f"{loaded.name}_card"
     ensure_topics(kafka, [reference_list(kafka.topics, name)])
@@ -145,3 +158,39 @@ def test_a_fold_finds_what_was_listed_when_it_processed_an_event_and_so_does_its
     found: BacktestResult = backtest(loaded, JobSettings(), kafka, timedelta(seconds=time.time() - began + 1))
     mine = [a for a in (*found.new, *found.lost) if a.entity == card]
     assert (found.same, mine, found.notes) == (len(live), [], []), "though the card is not listed any more"
+
+
+def test_the_replay_of_a_dead_letter_finds_what_was_listed_when_its_event_failed(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    name = f"cards_{uuid.uuid4().hex[:8]}"
+    tables = {"blocked": {"list": name}}
+    loaded = new_detector(kafka, Detector(listed_cards, settings=Settings), tmp_path, tables=tables)
+    card = f"{loaded.name}_card"
+
+    def list_(reason: str) -> None:
+        edit.edit(
+            kafka, name, lambda present: changes.additions(name, present, entries(card, reason=reason)), create=True
+        )
+
+    def failed(number: int, offset: int) -> Record:
+        """The dead letter of an event at this offset of partition 3."""
+        value = EVENT.encode(event(number, card=card))
+        return dead(kafka, loaded.name, kafka.topics.events, card, "detect", place=(3, offset), value=value)
+
+    def processed(since: int, tables: dict[str, str]) -> Record:
+        """What the live job writes when it has taken other tables."""
+        input_id, before = topic_id(kafka, kafka.topics.events), {3: since} if since else {}
+        segment = CoverageSegment("reconfigured", "r1", "d", 1, before, {3: since}, input_id=input_id, tables=tables)
+        return segment.record(kafka.topics.detector(loaded.name).coverage)
+
+    list_("stolen")
+    then = ReferenceTables(loaded.declaration.tables, tmp_path, lists=partial(PresentList, kafka)).take()
+    list_("lost")
+    now = ReferenceTables(loaded.declaration.tables, tmp_path, lists=partial(PresentList, kafka)).take()
+    write(kafka, [processed(0, then), processed(100, now), failed(1, 50), failed(2, 150), failed(3, 160)])
+    list_("found again")
+    steps = [*replay(loaded, JobSettings(release="r2"), kafka, DeadLetterSelection(), in_order=False)]
+    assert [(step.dead_letters, step.remaining) for step in steps] == [(1, 2), (2, 0)]
+    found = {a["evidence"]["event_ids"][0]: (a["reason"], a["table_versions"]) for a in alerts(kafka, loaded.name)}
+    assert (found["event-1"], found["event-3"]) == (("stolen", then), ("lost", now))

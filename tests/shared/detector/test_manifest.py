@@ -155,6 +155,11 @@ def test_a_table_is_a_file_or_a_list_and_a_list_has_columns_of_its_own(table: di
     assert ddl.columns(Table(list="blocked").ddl).keys() == {"value", "reason", "author", "added_at", "expires_at"}
 
 
+def test_a_release_keeps_the_declaration_of_a_list() -> None:
+    table = Table(list="blocked")
+    assert Table.model_validate_json(table.model_dump_json()) == table
+
+
 def test_the_lists_of_a_declaration_are_named_once_and_in_order() -> None:
     tables = {"b": {"list": "y"}, "a": {"list": "x"}, "c": {"list": "y"}, "d": {"path": "d.parquet"}}
     declared = {"kind": "rule", "owner": "o", "title": "t", "tables": tables}

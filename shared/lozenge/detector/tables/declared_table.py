@@ -55,7 +55,8 @@ class Table(BaseModel):
     def _is_a_file_or_a_list(self) -> "Table":
         if bool(self.path) == bool(self.list):
             raise ValueError('a table has either path = "FILE" or list = "NAME"')
-        if self.list and (more := self.model_fields_set - {"list"}):
+        declared = {name for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
+        if self.list and (more := declared - {"list"}):
             raise ValueError(f"a list takes no {', '.join(sorted(more))}: a file does")
         return self
 

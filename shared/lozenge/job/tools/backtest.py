@@ -6,40 +6,35 @@ seconds of the whole process tree, without those of the start. Prints one JSON o
 """
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import psutil
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.durations import duration
-from lozenge.errors import DetectorError, first_line
 from lozenge.host.tool_host import tool_session
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
-from lozenge.job.query.list_versions import PresentList, recorded_lists
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import CHUNK_OFFSETS, chunks, evaluate, size
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
-from lozenge.job.tools.recorded_versions import RangesOfVersions, by_version
-from lozenge.kafka.group_offsets import ConsumerGroup
+from lozenge.job.tools.recorded_tables import RecordedTables
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import partitions, topic_id
-from lozenge.kafka.topic_reader import bounds, offsets_at, read_log, read_since, write_times
+from lozenge.kafka.topic_admin import partitions
+from lozenge.kafka.topic_reader import bounds, offsets_at, read_since, write_times
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
-from lozenge.protocol.coverage import CoverageSegment, Interval, intervals
 from lozenge.spark.internals.driver_jvm import jvm_pid
 
 WARM_UP_OFFSETS = 1000
@@ -96,15 +91,13 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
     spark = tool_session(f"{loaded.name}-backtest")
-    tables = ReferenceTables(declaration.tables, loaded.folder, lists=partial(PresentList, kafka))
-    tables.take()
-    builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables)
+    tables = RecordedTables(kafka, loaded)
+    builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables.now)
     builder.events.learn()
     _warm_up(builder, ranges, kafka.partitions)
     meter = Meter(psutil.Process(), psutil.Process(jvm_pid(spark)))  # a shared JVM is no child of this process
     before = meter.read()
-    notes: list[str] = []
-    parts = _as_recorded(builder, loaded, kafka, ranges, notes)
+    parts = _as_recorded(builder, declaration.kind, tables, ranges)
     result = evaluate(builder, declaration.kind, ranges, kafka.partitions, parts=parts)
     cost = meter.read().cpu_seconds - before.cpu_seconds
 
@@ -140,55 +133,29 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         dead_letters=[str(failure.error) for failure in result.failures],
         processed=size(ranges),
         cpu_seconds=round(cost, 2),
-        notes=notes,
+        notes=tables.notes,
     )
 
 
 def _as_recorded(
-    builder: QueryBuilder, loaded: LoadedDetector, kafka: KafkaSettings, ranges: Ranges, notes: list[str]
+    builder: QueryBuilder, kind: DetectorKind, tables: RecordedTables, ranges: Ranges
 ) -> Iterator[Ranges] | None:
     """All of `ranges` in parts; before each, the builder gets the reference lists as they were for its events.
 
     None where all events have the lists as they are now: without lists, and where Spark counts, which takes all events
-    at once. `notes` get the versions that cannot be read any more; those events have the lists as they are now too.
+    at once.
     """
-    lists = {name: table.list for name, table in loaded.declaration.tables.items() if table.list}
-    if not lists:
+    if not tables.lists:
         return None
-    if loaded.declaration.kind.state_in_checkpoint:
-        notes.append("an aggregate is evaluated with its lists as they are now, not as they were for each event")
+    if kind.state_in_checkpoint:
+        tables.notes.append("an aggregate is evaluated with its lists as they are now, not as they were for each event")
         return None
-    return _in_order(builder, loaded, kafka, by_version(ranges, _covered(kafka, loaded), lists), notes)
+    return _in_order(builder, tables, ranges)
 
 
-def _in_order(
-    builder: QueryBuilder,
-    loaded: LoadedDetector,
-    kafka: KafkaSettings,
-    parts: Sequence[RangesOfVersions],
-    notes: list[str],
-) -> Iterator[Ranges]:
-    now = builder.tables
-    for versions, ranges in parts:
-        recorded = recorded_lists(kafka, versions)
-        tables = ReferenceTables(loaded.declaration.tables, loaded.folder, lists=recorded)
-        try:
-            tables.take()
-            builder.tables = tables
-        except DetectorError as error:
-            notes.append(f"evaluated with the list as it is now: {first_line(error)}")
-            builder.tables = now
-        yield from chunks(ranges, CHUNK_OFFSETS)
-
-
-def _covered(kafka: KafkaSettings, loaded: LoadedDetector) -> list[Interval]:
-    """Which release processed what, and with which versions; nothing if none was ever live."""
-    segments = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
-    input_ = kafka.topics.events_by(loaded.declaration.key)
-    group = ConsumerGroup(kafka, loaded.name, input_, kafka.partitions)
-    committed = group.glance().offsets
-    group.close()
-    return intervals(segments, committed) if segments and segments[-1].input_id == topic_id(kafka, input_) else []
+def _in_order(builder: QueryBuilder, tables: RecordedTables, ranges: Ranges) -> Iterator[Ranges]:
+    for builder.tables, part in tables.parts(ranges):
+        yield from chunks(part, CHUNK_OFFSETS)
 
 
 def _oldest(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> str | None:

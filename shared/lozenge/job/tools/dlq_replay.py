@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,12 +30,12 @@ from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
-from lozenge.job.query.list_versions import PresentList
 from lozenge.job.query.poison_search import CONCLUSIVE_FAILURES, Ranges, no_limit
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
+from lozenge.job.tools.recorded_tables import RecordedTables
 from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -109,11 +109,11 @@ def replay(
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
-    tables = ReferenceTables(declaration.tables, loaded.folder, lists=partial(PresentList, kafka))
-    alerts = AlertEncoder(identity, declaration, Versions(settings.digest, tables.take()))
     failing_keys: set[bytes | None] = set()
-    for begin in range(0, len(chosen), STEP_SIZE):
-        step = chosen[begin : begin + STEP_SIZE]
+    remaining = len(chosen)
+    for tables, step in _steps(chosen, RecordedTables(kafka, loaded)):
+        remaining -= len(step)
+        alerts = AlertEncoder(identity, declaration, Versions(settings.digest, tables.taken))
         spark = tool_session(f"{loaded.name}-dlq-replay")
         events = DeadLetterReader(step, identity, declaration, kafka, spark)
         events.learn()
@@ -137,10 +137,23 @@ def replay(
             alerts=len(drafts),
             failed_again=len(again),
             blocked=len(blocked),
-            remaining=max(0, len(chosen) - begin - STEP_SIZE),
+            remaining=remaining,
         )
         if len(again) == len(step) >= CONCLUSIVE_FAILURES:
             return
+
+
+def _steps(
+    chosen: Sequence[DeadLetter], tables: RecordedTables
+) -> Iterator[tuple[ReferenceTables, Sequence[DeadLetter]]]:
+    """The dead letters in their order, at most `STEP_SIZE` at a time and all of a step with the same tables.
+
+    Those are the tables that the live job had when it failed on the events.
+    """
+    for of_step, group in groupby(chosen, key=lambda dead: tables.of(*dead.origin)):
+        of_group = list(group)
+        for begin in range(0, len(of_group), STEP_SIZE):
+            yield of_step, of_group[begin : begin + STEP_SIZE]
 
 
 def _blocked(

@@ -54,7 +54,7 @@ class Script:
             "offsets_at": self._offsets_at,
             "bounds": lambda *of: self.retained,
             "tool_session": lambda app: None,
-            "ReferenceTables": lambda *of: SimpleNamespace(take=dict),
+            "RecordedTables": lambda *of: SimpleNamespace(now=None, lists={}, notes=[]),
             "EventReader": lambda *of: None,
             "QueryBuilder": lambda *of: builder,
             "jvm_pid": lambda spark: os.getpid(),
@@ -77,7 +77,10 @@ class Script:
         begin = 40 if back < 1.5 * LAST else 20
         return {p: max(low, begin) for p, (low, _) in self.retained.items()}
 
-    def _evaluate(self, builder: object, kind: object, ranges: Mapping[int, tuple[int, int]], _: int) -> BatchResult:
+    def _evaluate(
+        self, builder: object, kind: object, ranges: Mapping[int, tuple[int, int]], _: int, *, parts: object
+    ) -> BatchResult:
+        assert parts is None, "without lists nothing has to be read as it was"
         self.evaluated.append(ranges)
         return self.result
 
