@@ -10,6 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.schemas import newest
 from lozenge.errors import LozengeError
 from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
@@ -33,7 +34,7 @@ def consume(broker: str, from_beginning: bool, follow: bool) -> int:
     """Prints a line for each notification and each gap; the number of gaps."""
     kafka = KafkaSettings.local(broker)
     codec = Codec.of("notification")
-    for schema in learn(kafka, "notification"):  # a schema registry may have given other ids
+    for schema in learn(kafka, newest("notification")):  # a schema registry may have given other ids
         codec.learn(schema)
     consumer = KafkaConsumer(
         kafka.topics.notifications,

@@ -19,6 +19,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.broker_jvm import SETTINGS
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.ports import free_port
+from tests.streams import every_topic
 
 
 class Broker(Protocol):
@@ -52,7 +53,7 @@ def own_platform(broker: Broker, partitions: int = 4) -> Iterator[KafkaSettings]
     """
     prefix = f"t{uuid.uuid4().hex[:8]}."
     platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=prefix, partitions=partitions)
-    ensure_topics(platform, platform.topics.platform_topics())
+    ensure_topics(platform, every_topic(platform.topics))
     try:
         yield platform
     finally:

@@ -6,6 +6,7 @@ HYPOTHESIS_PROFILE=nightly tries 100,000 others of each property that sets no nu
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,8 @@ settings.register_profile("suite", deadline=None, max_examples=60, derandomize=T
 settings.register_profile(
     "nightly", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
+# what tests start in other folders reads the streams of this project
+os.environ.setdefault("LOZENGE_STREAMS", str(Path(__file__).parents[1] / "upstream" / "streams"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 

@@ -18,6 +18,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
 from lozenge_deploy.cli.author import scaffold
+from tests.streams import AUTH
 
 TOPICS = Topics()
 REGISTERED = replace(newest("notification"), id=1002)
@@ -35,7 +36,9 @@ def test_the_readme_is_short() -> None:
 
 def test_the_detector_in_the_readme_is_the_one_that_new_writes(tmp_path: Path) -> None:
     [shown] = re.findall(r"<!-- excerpt: lozenge new big_cash -->\n```python\n(.*?)```", README, re.DOTALL)
-    written = scaffold.contents(tmp_path, "big_cash", "rule", "you")[tmp_path / "big_cash" / "big_cash.py"].decode()
+    written = scaffold.contents(tmp_path, "big_cash", "rule", "you", AUTH)[
+        tmp_path / "big_cash" / "big_cash.py"
+    ].decode()
     lines = iter(written.splitlines())
     missing = [line for line in shown.splitlines() if line and line not in lines]  # in this order: `in` advances
     assert missing == [], f"README.md shows lines that `lozenge new` does not write:\n{written}"

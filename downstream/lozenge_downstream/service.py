@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.kafka import schema_topic
 from lozenge.kafka.schema_registry import settle_ids
@@ -53,7 +54,9 @@ class Notifier:
         secret = settings.link_secret
         links = FeedbackLinks(secret.get_secret_value(), settings.public_url) if secret else None
         link = links.make if links and settings.public_url else None
-        self._pipeline = Pipeline(self._routing.current, kafka.topics, lambda: schema_topic.learn(kafka, "alert"), link)
+        self._pipeline = Pipeline(
+            self._routing.current, kafka.topics, lambda: schema_topic.learn(kafka, newest("alert")), link
+        )
         self._consumer = AlertConsumer(kafka, self._store, settings.instance, timing.session_seconds)
         self._relay = OutboxRelay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
         self._dispatcher = Dispatcher(

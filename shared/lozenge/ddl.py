@@ -43,7 +43,7 @@ class DdlError(ValueError):
 
 
 def columns(text: str) -> dict[str, DdlType]:
-    """The type of each column of `text`, such as "mcc string, mcc_limit decimal(18, 4)".
+    """The type of each column of `text`, such as "country string, most decimal(18, 4)".
 
     A colon may be between name and type. Raises DdlError with the problem of every column.
     """

@@ -13,13 +13,13 @@ from typing import Any
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.loader import LoadedDetector
 from lozenge.kafka.settings import KafkaSettings, Option
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed, group_offsets, running
+from tests.streams import event_codec
 
 EVENTS = 1_000_000
 CARDS = 5_000
@@ -62,9 +62,9 @@ def charged_twice(number: int) -> Iterator[dict[str, Any]]:
 
 def produce(kafka: KafkaSettings, backlog: Iterable[dict[str, Any]]) -> None:
     """Writes it to the topic of events."""
-    codec = Codec.of("event")
+    codec = event_codec()
     records = ((event["card_id"].encode(), codec.encode(event)) for event in backlog)
-    write(kafka, TOPICS.events, TOPICS.partitions, records, compression_type="lz4")
+    write(kafka, TOPICS.events("auth"), TOPICS.partitions, records, compression_type="lz4")
 
 
 def write(

@@ -11,6 +11,7 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.test_run import proof_of
+from tests.streams import AUTH
 
 
 class Checkout:
@@ -26,7 +27,7 @@ class Checkout:
 
     def scaffold(self, detector: str, trigger: str) -> None:
         """Writes the folder of a detector from its kind's template."""
-        write(self.detectors, detector, self.kinds[detector], "tests")
+        write(self.detectors, detector, self.kinds[detector], "tests", AUTH)
         self.declare(detector, trigger=trigger)
 
     def declare(self, detector: str, **values: str) -> None:

@@ -23,6 +23,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.bench.harness.platform import TOPICS
+from tests.streams import event_codec
 
 CARDS = 200
 LARGE, SMALL = Decimal(900), Decimal(10)
@@ -37,7 +38,7 @@ class Traffic(threading.Thread):
 
     def __init__(self, kafka: KafkaSettings, rate: int) -> None:
         super().__init__(name="traffic", daemon=True)
-        self._producer, self.codec = Producer(kafka.client(linger_ms=2)), Codec.of("event")
+        self._producer, self.codec = Producer(kafka.client(linger_ms=2)), event_codec()
         self._rate, self._ended = rate, threading.Event()
         self.sent_at: dict[str, float] = {}
         self.large: set[str] = set()
@@ -74,7 +75,7 @@ class Traffic(threading.Thread):
         }  # fmt: skip
         self.sent_at[event_id] = time.time()
         partition = partition_of(key.encode(), TOPICS.partitions)
-        self._producer.produce(TOPICS.events, self.codec.encode(event), key.encode(), partition)
+        self._producer.produce(TOPICS.events("auth"), self.codec.encode(event), key.encode(), partition)
 
 
 @dataclass(frozen=True)

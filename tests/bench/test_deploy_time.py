@@ -16,6 +16,7 @@ import pytest
 from lozenge.toolchain import cache_path
 from lozenge_deploy.cli.author.scaffold import write
 from tests.bench.world import World, wait_until, world_of
+from tests.streams import AUTH
 
 RATE = 100
 
@@ -51,7 +52,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def test_a_deploy_cold_and_warm(world: World) -> None:
     for name, kind in (("first", "rule"), ("second", "rule"), ("fold", "stateful")):
-        write(world.detectors, name, kind, "bench")
+        write(world.detectors, name, kind, "bench", AUTH)
     took = [
         _deploy(world, "first", "a new rule, cold"),
         _deploy(world, "second", "a new rule, warm"),

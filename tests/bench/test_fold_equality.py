@@ -25,6 +25,7 @@ from lozenge.kafka.settings import KafkaSettings
 from tests.bench.backlog import CARDS, EVENTS, drain, events
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed
+from tests.streams import AUTH
 
 PARTS = TOPICS.partitions
 BY: dict[int, tuple[str, ...]] = {CARDS: ("card_id",), EVENTS: ("card_id", "event_id")}
@@ -81,7 +82,7 @@ def test_the_live_job_equals_the_reference_fold(
 ) -> None:
     declared = {"kind": "stateful", "owner": "bench", "title": "x", "max_batch": size, "trigger": "0s"}
     detector = Detector(folding(keys), settings=Settings)
-    loaded = LoadedDetector("fold", "1", detector, Manifest.model_validate(declared), tmp_path)
+    loaded = LoadedDetector("fold", "1", detector, Manifest.model_validate(declared), tmp_path, AUTH)
     seconds = drain(loaded, kafka, spark, tmp_path, name := f"bench_equal_{keys}_{size}")
     codec = Codec.of("alert")
     alerts = [codec.decode(record.value) for record in committed(kafka, TOPICS.detector(name).alerts)]

@@ -122,7 +122,7 @@ def _committed(kafka: KafkaSettings, group: str) -> list[tuple[int, str]]:
     """Offset and metadata of each partition for which the group has committed."""
     consumer = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
     try:
-        partitions = (TopicPartition(TOPICS.events, number) for number in range(TOPICS.partitions))
+        partitions = (TopicPartition(TOPICS.events("auth"), number) for number in range(TOPICS.partitions))
         found = (consumer.committed(partition, metadata=True) for partition in partitions)
         return [(each.offset, each.metadata) for each in found if each is not None]
     finally:
@@ -130,7 +130,7 @@ def _committed(kafka: KafkaSettings, group: str) -> list[tuple[int, str]]:
 
 
 def _end(kafka: KafkaSettings) -> int:
-    return sum(end for _, end in bounds(kafka, TOPICS.events, TOPICS.partitions).values())
+    return sum(end for _, end in bounds(kafka, TOPICS.events("auth"), TOPICS.partitions).values())
 
 
 def _wait_for_end(kafka: KafkaSettings, group: str, job: subprocess.Popen[bytes], end: int) -> None:

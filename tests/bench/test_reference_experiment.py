@@ -16,6 +16,7 @@ from tests.bench import streams
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import group_offsets
 from tests.integration.upstream.upstream_bench import Bench, wait
+from tests.streams import RAW_JSON
 from tests.upstream.samples import PAN, flat
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
@@ -28,7 +29,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         bench = Bench(KafkaSettings(bootstrap=broker.bootstrap))
         for n in range(RECORDS):
-            bench.send(TOPICS.raw_json, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
+            bench.send(TOPICS.prefixed(RAW_JSON), flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
         bench.flush()
         yield bench
 
@@ -53,7 +54,7 @@ def test_an_instance_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> Non
             moved = time.monotonic() - ended
         wait(bench.done, "everything to be processed", first)
         samples = bench.samples()
-    ids = bench.ids(TOPICS.events)
+    ids = bench.ids(TOPICS.events("auth"))
     print(
         f"\n{RECORDS:,} records in 4 partitions, the second instance was {end}; its partitions moved in {moved:.1f} s"
     )
@@ -70,9 +71,9 @@ def test_an_instance_of_kafka_streams_joins_and_is(end: str, bench: Bench, tmp_p
     logs = [tmp_path / "one", tmp_path / "two"]
     for log in logs:
         log.mkdir()
-    with streams.converter(bench.kafka, TOPICS.raw_json, logs[0]) as first:
+    with streams.converter(bench.kafka, TOPICS.prefixed(RAW_JSON), logs[0]) as first:
         wait(lambda: first.entered > 0, "the first instance to process", first.process)
-        with streams.converter(bench.kafka, TOPICS.raw_json, logs[1]) as second:
+        with streams.converter(bench.kafka, TOPICS.prefixed(RAW_JSON), logs[1]) as second:
             wait(lambda: second.entered > RECORDS // 50, "the second instance to process", second.process)
             second.process.send_signal(signal.SIGKILL if end == "killed" else signal.SIGTERM)
             second.process.wait()
@@ -86,8 +87,8 @@ def test_an_instance_of_kafka_streams_joins_and_is(end: str, bench: Bench, tmp_p
 
 def _through(bench: Bench) -> bool:
     """Whether Kafka Streams has committed all raw records."""
-    ends = bench.ends(TOPICS.raw_json)
-    done = group_offsets(bench.kafka, "streams-converter", TOPICS.raw_json)
+    ends = bench.ends(TOPICS.prefixed(RAW_JSON))
+    done = group_offsets(bench.kafka, "streams-converter", TOPICS.prefixed(RAW_JSON))
     return all(done.get(int(p), (0, ""))[0] >= end for p, end in ends.items())
 
 

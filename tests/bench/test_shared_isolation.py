@@ -25,6 +25,7 @@ from tests.bench.harms import FLOODS, HARMS, HEAP, deploy_what_becomes_unhealthy
 from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import quantile
 from tests.bench.world import TRIGGER, Operations, World, wait_until, world_of
+from tests.streams import AUTH
 
 QUIET = [f"quiet_{n}" for n in range(int(os.environ.get("LOZENGE_SHARED_QUIET", "14")))]
 HOSTILE = {"hangs": HARMS["hangs"], "eats": HARMS["eats memory"], "floods": FLOODS, "fills": HEAP}
@@ -38,7 +39,7 @@ NOTICED = 1.10
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     kinds = {name: ("rule", "stateful")[n % 2] for n, name in enumerate(QUIET)} | dict.fromkeys(TOUCHED, "rule")
     with world_of(tmp_path_factory.mktemp("shared"), kinds, RATE, trusted=True) as world:
-        write(world.detectors, NEWCOMER, "rule", "tests")
+        write(world.detectors, NEWCOMER, "rule", "tests", AUTH)
         world.declare(NEWCOMER, trigger=TRIGGER)
         ensure_topics(world.kafka, TOPICS.detector(NEWCOMER).contracts())
         yield world

@@ -19,7 +19,6 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import PartitionState, key_bytes
@@ -33,6 +32,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import kafka_source
 from tests.bench.backlog import EVENTS, START, drain
 from tests.bench.harness.platform import TOPICS
+from tests.streams import AUTH
 
 KEYS = 1_000_000
 DETECTORS = Path(__file__).parents[2] / "detectors"
@@ -96,8 +96,8 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
 def _bare(kafka: KafkaSettings, spark: SparkSession) -> float:
     """Seconds for a Spark batch to read and decode the whole topic and nothing else."""
     ends = dict.fromkeys(range(TOPICS.partitions), (0, -1))
-    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events, ends)
-    frame = canonical_events.events(raw, [newest("event")], "card_id")
+    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events("auth"), ends)
+    frame = canonical_events.events(raw, [AUTH.event_schema], AUTH.event_schema, "card_id")
     return _timed(lambda: frame.write.format("noop").mode("overwrite").save())
 
 

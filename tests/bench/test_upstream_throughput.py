@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -25,6 +24,7 @@ from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
+from tests.streams import AUTH, RAW_JSON, output
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
 
@@ -37,7 +37,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
         ensure_topics(settings, [*TOPICS.platform_topics(), Topic("bench.plain.v1", 4)])
         end = datetime.now(UTC)
         past = Generator(end - timedelta(days=90), seed=7).past(end, RECORDS)
-        write(settings, TOPICS.raw_json, TOPICS.partitions, ((raw.key or b"", raw.value) for raw in past))
+        write(settings, TOPICS.prefixed(RAW_JSON), TOPICS.partitions, ((raw.key or b"", raw.value) for raw in past))
         yield settings
 
 
@@ -70,11 +70,13 @@ def _upstream(kafka: KafkaSettings, folder: Path, rekeys: str) -> Measured:
     }
     with (folder / "stderr").open("ab") as log:
         process = subprocess.Popen([sys.executable, "-m", "lozenge_upstream"], env=environment, stderr=log)
-    position = Position(kafka, "upstream")
+    position = Position(kafka, "upstream", output(kafka))
 
     def reach(wanted: float) -> tuple[int, float, float]:
         while True:
-            at = position.read({TOPICS.raw_json: range(TOPICS.partitions)})[TOPICS.raw_json].values()
+            at = position.read({TOPICS.prefixed(RAW_JSON): range(TOPICS.partitions)})[
+                TOPICS.prefixed(RAW_JSON)
+            ].values()
             if (done := sum(max(0, offset) for offset in at)) >= wanted:
                 return done, time.monotonic(), _cpu(_child(process.pid))
             assert process.poll() is None, (folder / "stderr").read_text()[-2000:]
@@ -101,17 +103,17 @@ def _cpu(pid: int) -> float:
 
 
 def _rewind(kafka: KafkaSettings) -> None:
-    move(kafka, "upstream", dict.fromkeys(range(TOPICS.partitions), 0), TOPICS.raw_json)
+    move(kafka, "upstream", dict.fromkeys(range(TOPICS.partitions), 0), TOPICS.prefixed(RAW_JSON))
 
 
 def _plain_read(kafka: KafkaSettings, spark: SparkSession) -> None:
-    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.raw_json).load()
+    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.prefixed(RAW_JSON)).load()
     raw.select(F.sum(F.length("value"))).collect()
 
 
 def _plain_normalise(kafka: KafkaSettings, spark: SparkSession) -> None:
     """What one would write first: no checks, no headers, one output."""
-    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.raw_json).load()
+    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.prefixed(RAW_JSON)).load()
     names = [
         "txn_id",
         "ts",
@@ -144,7 +146,7 @@ def _plain_normalise(kafka: KafkaSettings, spark: SparkSession) -> None:
         F.coalesce("r.result", F.lit("")).alias("auth_result"),
         F.struct(F.lit("plain").alias("source"), "topic", "partition", "offset", "timestamp").alias("raw"),
     )
-    rows = parsed.select(F.col("r.pan").alias("key"), avro.encode(event, newest("event")).alias("value"))
+    rows = parsed.select(F.col("r.pan").alias("key"), avro.encode(event, AUTH.event_schema).alias("value"))
     rows.write.format("kafka").options(**kafka.spark()).option("topic", "bench.plain.v1").save()
 
 

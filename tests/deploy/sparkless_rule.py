@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Message
 
-from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
 from lozenge.errors import DecodeError
 from lozenge.job.batch_result import DraftAlert
+from tests.streams import event_codec
 
-EVENT = Codec.of("event")
+EVENT = event_codec()
 
 
 def draft_alerts(messages: Iterable[Message], limit: object) -> Iterator[DraftAlert]:

@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import REKEYS, Topic, Topics, reference_list
+from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.topics import Topic, Topics, reference_list
 from lozenge.kafka.settings import LOOPBACK
 from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, UpstreamMetrics
 from lozenge_deploy.local import platform
 from lozenge_deploy.observe import exporter
 from tests.documents.page import ROOT, Page, table
+from tests.streams import STREAMS
 
-RECORDS = ("event", "alert", "notification", "feedback")
+RECORDS = ("alert", "notification", "feedback")
 APPS = {"jobs": JobMetrics, "upstream": UpstreamMetrics, "notifiers": NotifierMetrics}
 LIBRARIES = ("pyspark", "pyarrow", "pandas", "numpy", "pydantic", "msgspec", "fastavro", "confluent-kafka", "structlog")
 _AS_EVENTS = 999
@@ -22,12 +23,15 @@ _DAY, _HOUR = 24 * 3600 * 1000, 3600 * 1000
 
 def records() -> str:
     """A section per Avro record, newest version, with every field."""
-    return "\n".join(line for name in RECORDS for line in _record(name))
+    events = [
+        line for each in STREAMS.definitions for line in _record(f"Event of the stream {each.name}", each.event_schema)
+    ]
+    ours = [line for name in RECORDS for line in _record(name.capitalize(), newest(name))]
+    return "\n".join([*events, *ours])
 
 
-def _record(name: str) -> Iterator[str]:
-    schema = newest(name)
-    yield from (f"## {name.capitalize()}, version {schema.version}", "", str(schema.definition["doc"]), "")
+def _record(title: str, schema: Schema) -> Iterator[str]:
+    yield from (f"## {title}, version {schema.version}", "", str(schema.definition["doc"]), "")
     yield table(("field", "type", "meaning"), _fields(schema.definition))
 
 
@@ -55,7 +59,7 @@ def _avro_type(kind: Any) -> str:
 def topics() -> str:
     """Every topic of a platform without prefix, and those that come with a detector."""
     found = Topics(partitions=_AS_EVENTS)
-    platform_topics = found.platform_topics(tuple(REKEYS))
+    of_streams = [topic for each in STREAMS.definitions for topic in each.topics(found, each.rekeys)]
     own = [*found.detector("NAME").contracts(), *found.shadow("NAME", "RELEASE").contracts()]
     own += [found.resolutions("APP")]
     shared = [reference_list(found, "LIST")]
@@ -63,7 +67,10 @@ def topics() -> str:
         (
             "## The platform's",
             "",
-            table(("topic", "partitions", "kept"), map(_topic, platform_topics)),
+            table(("topic", "partitions", "kept"), map(_topic, found.platform_topics())),
+            "## Of the stream of authorisations",
+            "",
+            table(("topic", "partitions", "kept"), map(_topic, of_streams)),
             "## A detector's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, own)),

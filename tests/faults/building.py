@@ -25,6 +25,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
 from tests.faults.verify import DELIVERIES, RECEIPTS
+from tests.streams import FOLDER, every_topic
 
 TOPICS = Topics()
 
@@ -68,7 +69,7 @@ def scene_of(
         broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         own = [topic for name in detectors for topic in TOPICS.detector(name).contracts()]
-        ensure_topics(kafka, [*TOPICS.platform_topics(()), *own])
+        ensure_topics(kafka, [*every_topic(TOPICS, ()), *own])
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", {d: DETECTORS[d] for d in detectors})
         for detector in detectors:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
@@ -82,7 +83,8 @@ def scene_of(
             SECRET: secret,
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
-        for program in programs(folder, KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}"), (), Requested()).values():
+        through = KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}")
+        for program in programs(folder, through, FOLDER, (), Requested()).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))

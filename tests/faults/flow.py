@@ -14,6 +14,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import produce
 from tests.faults.records import Sort, record
+from tests.streams import RAW_JSON
 
 TOPICS = Topics()
 
@@ -86,7 +87,7 @@ class Flow(threading.Thread):
             self._latest = max(self._latest + 1, time.time_ns() // 1000)
             raw = record(self._seed, self.sent, self._latest, sort)
             partition = partition_of(raw.key, TOPICS.partitions)
-            numbered = Record(TOPICS.raw_json, partition, raw.key, raw.value, [("number", b"%d" % self.sent)])
+            numbered = Record(TOPICS.prefixed(RAW_JSON), partition, raw.key, raw.value, [("number", b"%d" % self.sent)])
             produce(self._producer, numbered, on_delivery=partial(self._delivered, self.sent))
             self.sent += 1
         self._producer.poll(0)

@@ -10,6 +10,7 @@ from lozenge.contracts.record import Partition
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from tests.faults.scene import Scene
+from tests.streams import RAW_JSON
 
 TOPICS = Topics()
 
@@ -38,9 +39,9 @@ class Recovery:
         self._until(lambda: not flow.requested, "the broker takes what is sent", deadline)
         sent = flow.sent
         self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
-        self._passed("upstream", [TOPICS.raw_json], deadline)
+        self._passed("upstream", [TOPICS.prefixed(RAW_JSON)], deadline)
         for detector in self._scene.detectors:
-            self._passed(detector, [TOPICS.events], deadline)
+            self._passed(detector, [TOPICS.events("auth")], deadline)
         self._passed("downstream", [TOPICS.detector(detector).alerts for detector in self._scene.detectors], deadline)
 
     def settle(self, seconds: float) -> None:

@@ -21,6 +21,7 @@ from tests.faults.campaign import ROOT
 from tests.faults.plan import DETECTORS
 from tests.faults.records import record
 from tests.faults.verify import DELIVERIES, RECEIPTS
+from tests.streams import RAW_JSON, event_codec
 
 pytestmark = pytest.mark.integration
 
@@ -42,11 +43,11 @@ class Log:
             partition = partition_of(raw.key, topics.partitions)
             position = partition, ends[partition]
             ends[partition] += 1
-            self.send(topics.raw_json, raw.value, partition, {"number": str(number)}, start + number)
+            self.send(topics.prefixed(RAW_JSON), raw.value, partition, {"number": str(number)}, start + number)
             receipts.append(f"{number} {position[0]} {position[1]}\n")
             if payment := oracle.payment(position, raw.value, start + number):
                 payments.append(payment)
-                self.send(topics.events, Codec.of("event").encode(_event(payment)), partition)
+                self.send(topics.events("auth"), event_codec().encode(_event(payment)), partition)
             else:
                 where = {"__connect.errors.partition": str(position[0]), "__connect.errors.offset": str(position[1])}
                 self.send(topics.dead_letters("upstream"), raw.value, partition, where)

@@ -22,6 +22,7 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.faults import findings, oracle
 from tests.faults.findings import Alert, Finding, Notification, Receipt
 from tests.faults.oracle import PartitionOffset
+from tests.streams import AUTH
 
 RAW, EVENTS, DEAD_LETTERS = "AUTH-JSON", "pay.canonical.auth.v1", "pay.dlq.upstream.v1"
 ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
@@ -70,9 +71,14 @@ def committed(bootstrap: str, topic: str) -> Iterator[Any]:
         consumer.close()
 
 
-def decoded(values: Iterable[bytes], contract: str) -> Iterator[dict[str, Any]]:
+def _contract(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.v1.avsc").read_text())
+    return found
+
+
+def decoded(values: Iterable[bytes], written: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The records in framed Avro bytes."""
-    schema = fastavro.parse_schema(json.loads((SCHEMAS / f"{contract}.v1.avsc").read_text()))
+    schema = fastavro.parse_schema(written)
     for value in values:
         fields: Any = fastavro.schemaless_reader(io.BytesIO(value[FRAME_BYTES:]), schema)
         yield fields
@@ -94,9 +100,8 @@ def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str
     found += findings.in_raw(receipts, numbers)
 
     values = (record.value for record in committed(bootstrap, prefix + EVENTS))
-    events = [
-        ((e["raw"]["partition"], e["raw"]["offset"]), e["event_id"], e["card_id"]) for e in decoded(values, "event")
-    ]
+    decoded_events = decoded(values, AUTH.wire_schema)
+    events = [((e["raw"]["partition"], e["raw"]["offset"]), e["event_id"], e["card_id"]) for e in decoded_events]
     dead = [_refused(record) for record in committed(bootstrap, prefix + DEAD_LETTERS)]
     counts |= {"events": len(events), "dead letters": len(dead)}
     counts["repeats of events"] = len(events) - len({position for position, _, _ in events})
@@ -108,13 +113,13 @@ def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str
         if name not in detectors:
             continue
         values = (record.value for record in committed(bootstrap, prefix + ALERTS.format(name)))
-        alerts = [_alert(fields) for fields in decoded(values, "alert")]
+        alerts = [_alert(fields) for fields in decoded(values, _contract("alert"))]
         alert_ids += [alert.alert_id for alert in alerts]
         counts |= {f"alerts of {name}": len(alerts), f"expected of {name}": len(expected)}
         found += findings.of_detector(name, expected, alerts)
 
     records = list(committed(bootstrap, prefix + NOTIFICATIONS))
-    fields = zip(records, decoded((r.value for r in records), "notification"), strict=True)
+    fields = zip(records, decoded((r.value for r in records), _contract("notification")), strict=True)
     notifications = [
         Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"]), _is_alarm(n["title"]))
         for r, n in fields

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.topics import Topics
+from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
@@ -15,6 +16,7 @@ from tests.brokers import Broker, own_platform
 from tests.integration.clients import forget_clients
 from tests.integration.probe import close_probes
 from tests.plugins.warm_host import hosts_of_the_run
+from tests.streams import AUTH
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,6 +56,7 @@ def kafka(broker: Broker) -> Iterator[KafkaSettings]:
     A test names them by `kafka.topics`.
     """
     with own_platform(broker) as platform:
+        announce(platform, [AUTH.event_schema])  # as the first start of upstream does
         yield platform
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.schemas import Schema
 from lozenge.detector.definition import Detector
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
@@ -29,13 +29,14 @@ from lozenge.metrics.app_metrics import JobMetrics
 from tests.integration import clients
 from tests.integration.job.sparkless import parts_of
 from tests.integration.probe import ACTIVITY, Record, probe
+from tests.streams import AUTH, event_codec
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEADLINE_SECONDS = 180.0
 POLL_SECONDS = 0.1
 LEAST_SECONDS = 0.01
 """The shortest time between two looks at a condition, however much probes find."""
-EVENT, ALERT = Codec.of("event"), Codec.of("alert")
+EVENT, ALERT = event_codec(), Codec.of("alert")
 STOPS_IN_A_TRANSACTION = """
 import os
 import signal
@@ -85,9 +86,9 @@ def event(
 
 def wider_events() -> Schema:
     """The schema of events with a field more, `wallet`, as a later upstream may write them."""
-    grown = newest("event").definition
+    grown = AUTH.event_schema.definition
     grown["fields"].append({"name": "wallet", "type": ["null", "string"], "default": None})
-    return Schema(902, "event", 3, json.dumps(grown))
+    return Schema(902, AUTH.schema_name, 3, json.dumps(grown))
 
 
 def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:
@@ -97,7 +98,7 @@ def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: 
     for item in events:
         key = item["card_id"].encode() if isinstance(item, dict) else b"card_1"
         value = codec.encode(item) if isinstance(item, dict) else item
-        producer.produce(topics.events, value, key, partition_of(key, topics.partitions), headers={"x": b"1"})
+        producer.produce(topics.events("auth"), value, key, partition_of(key, topics.partitions), headers={"x": b"1"})
         producer.poll(0)
     assert producer.flush(30) == 0
 
@@ -118,7 +119,7 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
     ensure_topics(kafka, kafka.topics.detector(name).contracts())
     begin_at_the_end(kafka, name, declared.get("kind", "rule"))
-    return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder)
+    return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder, AUTH)
 
 
 def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
@@ -126,15 +127,17 @@ def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
 
     An aggregate would replay what other tests of the file have sent, and take later events for late ones.
     """
-    ends = clients.ends(kafka, kafka.topics.events)
+    ends = clients.ends(kafka, kafka.topics.events("auth"))
     if kind == "aggregate":
-        clients.trim(kafka, kafka.topics.events, ends)
+        clients.trim(kafka, kafka.topics.events("auth"), ends)
     move(kafka, name, ends)
 
 
 def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str | None = None) -> None:
     """Commits `offsets` for `group`, by default of the events topic, as any tool may while the group has no member."""
-    wait_for(lambda: clients.commit(kafka, group, topic or kafka.topics.events, offsets), f"the offsets of {group}")
+    wait_for(
+        lambda: clients.commit(kafka, group, topic or kafka.topics.events("auth"), offsets), f"the offsets of {group}"
+    )
 
 
 class Crash(LozengeError):
@@ -223,4 +226,4 @@ def ended_behind(process: "subprocess.Popen[bytes]", patience: float) -> Iterato
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str | None = None) -> dict[int, tuple[int, str]]:
     """(offset, metadata) by partition of `topic` (else of the events topic), as any lag tool sees them."""
-    return clients.group_offsets(kafka, group, topic or kafka.topics.events)
+    return clients.group_offsets(kafka, group, topic or kafka.topics.events("auth"))

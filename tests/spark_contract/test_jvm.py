@@ -8,9 +8,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.schemas import newest
 from lozenge.spark import avro
 from lozenge.spark.internals import driver_jvm, errors
+from tests.streams import AUTH
 
 
 class Answer:
@@ -56,7 +56,7 @@ def test_a_context_in_the_jvm_knows_whether_it_has_stopped(spark: SparkSession) 
 
 def test_decoding_leaves_no_schema_behind_in_the_jvm(spark: SparkSession) -> None:
     """Each task parses the schema again. Avro's fast reader would keep two of its records for each of 60 tasks."""
-    schema = newest("event")
+    schema = AUTH.event_schema
     data = F.concat(F.lit(bytes([0]) + schema.id.to_bytes(4, "big")), F.col("id").cast("string").cast("binary"))
     malformed = spark.range(3, numPartitions=3).select(avro.decode(data, [schema], schema).alias("read"))
     malformed = malformed.where("read.end is null")

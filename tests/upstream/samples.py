@@ -12,8 +12,9 @@ from lozenge.contracts.topics import Topics
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import load
 from lozenge_upstream.normalise.normaliser import normalise
-from lozenge_upstream.normalise.output_records import outputs
+from lozenge_upstream.normalise.output_records import StreamOutput, outputs
 from lozenge_upstream.streaming.query_builder import SPARK
+from tests.streams import AUTH, AUTH_MAPPINGS
 
 TOPICS = Topics()
 
@@ -21,8 +22,15 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, 123000, UTC)
 KEY = b"a-key-for-tests-only"
 PAN = "4000001234567890"
 COPIES = ("terminal", "merchant", "account")
-PARTITIONS = dict.fromkeys((TOPICS.events, *map(TOPICS.events_by, COPIES), TOPICS.dead_letters("upstream")), 4)
-MAPPINGS = {mapping.source: mapping for mapping in load()}
+
+
+def target(*copies: str) -> StreamOutput:
+    """Where authorisations go, with these copies."""
+    return StreamOutput(AUTH, TOPICS, copies)
+
+
+PARTITIONS = dict.fromkeys((*target(*COPIES).keys, TOPICS.dead_letters("upstream")), 4)
+MAPPINGS = {mapping.source: mapping for mapping in load(AUTH_MAPPINGS)}
 JSON, ISO = MAPPINGS["auth_json"], MAPPINGS["auth_iso8583"]
 
 _SCHEMA = (
@@ -108,7 +116,7 @@ def written(
 ) -> list[Row]:
     """The rows for Spark's Kafka sink, from so many partitions of Spark's."""
     raw = frame(spark, raws, mapping).repartition(slices, "offset")
-    return outputs(normalise(raw, mapping, KEY), mapping.source, TOPICS, PARTITIONS, rekeys).collect()
+    return outputs(normalise(raw, mapping, KEY), mapping.source, target(*rekeys), PARTITIONS).collect()
 
 
 def frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> DataFrame:

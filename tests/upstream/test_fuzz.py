@@ -18,23 +18,23 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from lozenge.contracts import ids
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import KEYS, Topics
+from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHA2
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS, FUTURE_SECONDS, KINDS
+from tests.streams import event_codec
 from tests.upstream.fuzzing import odd_values, records
-from tests.upstream.samples import COPIES, ISO, JSON, PARTITIONS, Raw, written
+from tests.upstream.samples import COPIES, ISO, JSON, PARTITIONS, Raw, target, written
 
 TOPICS = Topics()
 
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "2000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 BATCH = min(5_000, RECORDS // 2)
-EVENT = Codec.of("event")
+EVENT = event_codec()
 DEAD = TOPICS.dead_letters("upstream")
 PROBLEM = re.compile(rf"({'|'.join(KINDS)})(:[a-z0-9_.]+)?")
 FREE_TEXT = {"account_id": ("account", None), "merchant_id": ("merchant", "de42"), "terminal_id": ("terminal", "de41")}
@@ -107,7 +107,7 @@ def _class_of(source: Mapping, raw: Raw, outcome: Outcome) -> str:
         return reason if reason in DECODE_KINDS else "problems"
     event = EVENT.decode(value)
     assert EVENT.encode(event) == value, "Python would write other bytes"
-    keys = {TOPICS.events: "card_id"} | {TOPICS.events_by(name): KEYS[name] for name in COPIES}
+    keys = target(*COPIES).keys
     wanted = sorted(topic for topic, field in keys.items() if event[field] is not None)
     assert [row[0] for row in outcome] == wanted, "it is not in the topics where it should be"
     for topic, partition, key, copied, *_ in outcome:

@@ -1,8 +1,8 @@
 """Upstream says what it needs and has not, before it starts Spark."""
 
+import shutil
 import socket
 from functools import partial
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping, read
 from lozenge_upstream.service import checked_partitions, in_force
+from tests.streams import AUTH_MAPPINGS, output
 
 
 def test_without_a_broker_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,11 +24,12 @@ def test_without_a_broker_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Non
         closed.bind(("127.0.0.1", 0))
         kafka = KafkaSettings(bootstrap=f"127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(BrokerUnavailable, match="no Kafka broker answers"):
-            checked_partitions(kafka, ())
+            checked_partitions(kafka, output(kafka))
 
 
 def test_the_source_of_a_refused_mapping_waits_and_the_others_run(tmp_path: Path) -> None:
-    wrong = resources.files("lozenge_upstream").joinpath("mappings", "auth_json.toml").read_text("utf-8")
+    shutil.copytree(AUTH_MAPPINGS, tmp_path, dirs_exist_ok=True)
+    wrong = (AUTH_MAPPINGS / "auth_json.toml").read_text("utf-8")
     (tmp_path / "wallet.toml").write_text(
         wrong.replace("auth_json", "wallet").replace("AUTH-JSON", "WALLET").replace('"token"', '"text"')
     )

@@ -22,7 +22,8 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.contracts.topics import UPSTREAM, Topics
+from lozenge.errors import ConfigError
 from lozenge.kafka import topic_admin
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -32,10 +33,14 @@ from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.folder import MAPPINGS
+from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
+from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import UpstreamMembership
@@ -57,13 +62,15 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     commit.
     """
     stop = StopSignal()
-    partitions = checked_partitions(kafka, settings.rekeys)
-    read = mapping_files.read(settings.mappings).on(kafka.topics, partitions)
+    streams = Streams.load()
+    target = output_of(streams.get(settings.stream), settings.rekeys, kafka.topics)
+    partitions = checked_partitions(kafka, target)
+    read = mapping_files.read(streams.folder / target.stream.name / MAPPINGS).on(kafka.topics, partitions)
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
     request = SessionRequest(UPSTREAM, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
     starting = ThreadPoolExecutor(1).submit(sessions.start, request)
-    settle_ids(kafka, ["event"])
+    settle_ids(kafka, (), [target.stream.schema_by_text])
     log = logging.logger()
     if settings.is_demo_key:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
@@ -72,11 +79,11 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
     name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
-    queries = Queries(spark, kafka, settings, mappings, partitions, length)
+    queries = Queries(spark, kafka, settings, target, mappings, partitions, length)
     with (
         sessions.held(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
-        closing(Position(kafka, UPSTREAM, waiting)) as position,
+        closing(Position(kafka, UPSTREAM, target, waiting)) as position,
         closing(
             UpstreamMembership(spark, kafka, UPSTREAM, name, [*(mapping.topic for mapping in mappings), *waiting])
         ) as membership,
@@ -125,11 +132,17 @@ def in_force(
     return read.usable, frozenset(each.topic for each in read.refused if each.topic in existing)
 
 
-def checked_partitions(kafka: KafkaSettings, rekeys: tuple[str, ...]) -> dict[str, int]:
+def output_of(stream: StreamDefinition, rekeys: tuple[str, ...] | None, topics: Topics) -> StreamOutput:
+    """Where its events go, with copies by `rekeys`; raises ConfigError for a key that it has not."""
+    copies = stream.copies if rekeys is None else rekeys
+    if unknown := [name for name in copies if name not in stream.rekeys]:
+        has = ", ".join(stream.rekeys) or "no key but its first"
+        raise ConfigError(f"LOZENGE_UPSTREAM_REKEYS: {', '.join(unknown)}: the stream {stream.name} has {has}")
+    return StreamOutput(stream, topics, tuple(copies))
+
+
+def checked_partitions(kafka: KafkaSettings, target: StreamOutput) -> dict[str, int]:
     """The partition count of every topic; our own must keep their contracts. Raises TopicError or BrokerUnavailable."""
     existing = topic_admin.partitions(kafka)
-    topics = kafka.topics
-    ours = {topics.events, topics.dead_letters(UPSTREAM), *map(topics.events_by, rekeys)}
-    ours.add(topics.detector(UPSTREAM).coverage)
-    topic_admin.check_topics(kafka, [topic for topic in kafka.topics.platform_topics(rekeys) if topic.name in ours])
+    topic_admin.check_topics(kafka, target.contracts())
     return existing

@@ -1,12 +1,10 @@
 """The settings of one upstream process, from `LOZENGE_UPSTREAM_*` environment variables."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.contracts.topics import REKEYS
 from lozenge.process.env_settings import FromEnvironment, this_start
 
 COMMIT_SECONDS, LEAST_COMMIT_SECONDS = 60.0, 5.0
@@ -25,11 +23,11 @@ class UpstreamSettings(FromEnvironment):
     """Turns card numbers into tokens; at least 16 bytes. It must never change: another key gives every card another
     token. The default is public and for demonstrations."""
 
-    mappings: Path | None = None
-    """A folder of mappings of further source formats."""
+    stream: str = ""
+    """The stream whose raw records it normalises: the only one there is unless set."""
 
-    rekeys: Json[tuple[str, ...]] = ("terminal",)
-    """The keys of further copies of the events: `terminal`, `merchant`, `account`."""
+    rekeys: Json[tuple[str, ...]] | None = None
+    """The keys of the copies of the events; those that the stream declares unless set."""
 
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
     """The largest number of records of one source in one batch."""
@@ -64,13 +62,6 @@ class UpstreamSettings(FromEnvironment):
         if len(key.get_secret_value().encode()) < 16:
             raise ValueError("must have at least 16 bytes")
         return key
-
-    @field_validator("rekeys")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [name for name in names if name not in REKEYS]:
-            raise ValueError(f"{', '.join(unknown)}: the events can be keyed by {', '.join(REKEYS)}")
-        return names
 
     @property
     def is_demo_key(self) -> bool:

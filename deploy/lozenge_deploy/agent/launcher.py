@@ -85,7 +85,7 @@ class Launcher:
         return JobProcess.start(
             folder,
             [str(ready.python), "-m", "lozenge.job", spec.detector],
-            in_environment(os.environ | variables),
+            in_environment(os.environ | variables, ready.python),
             spec.job_spec(generation, standby=standby),
             detector=spec.detector,
             release=spec.release,

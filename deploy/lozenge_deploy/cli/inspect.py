@@ -11,6 +11,7 @@ from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
     from lozenge.detector.manifest import Manifest
+    from lozenge.streams.definition import StreamDefinition
     from lozenge_deploy.control.deployments_view import Deployment
 
 BROKER_SECONDS = 1.0
@@ -79,14 +80,14 @@ def _fields_of(name: str) -> dict[str, Any]:
 
     A folder needs no broker: without one, `live` says so.
     """
-    from lozenge.detector.manifest import read
+    from lozenge_deploy.releases.detector_catalog import detector_in
 
     try:
         folder = folder_of(name)
     except UsageError as missing:
         return _released(app_of(name), missing)
-    project, version, declared = read(folder / "pyproject.toml")
-    return {**_declared(project, version, declared), **_live(project)}
+    found = detector_in(folder)
+    return {**_declared(found.name, found.version, found.declaration, found.stream), **_live(found.name)}
 
 
 def _released(name: str, missing: UsageError) -> dict[str, Any]:
@@ -103,10 +104,14 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
     if member is None:
         raise missing
     release = Releases(kafka).get(name, member.spec.release)
-    return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_status(member)}
+    return {
+        **_declared(name, release.version, release.declaration, release.stream),
+        "defaults": release.settings,
+        **_status(member),
+    }
 
 
-def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
+def _declared(name: str, version: str, declared: "Manifest", stream: "StreamDefinition") -> dict[str, Any]:
     from lozenge.kafka.settings import KafkaSettings
 
     topics = KafkaSettings.load().topics
@@ -114,7 +119,9 @@ def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
         "name": name,
         "version": version,
         **declared.model_dump(mode="json", exclude_none=True),
-        "reads": topics.events_by(declared.key),
+        "stream": stream.name,
+        "key": stream.key(declared.key),
+        "reads": stream.events(topics, declared.key),
         "alerts": topics.detector(name).alerts,
         "dead letters": topics.dead_letters(name),
         "state topic": topics.detector(name).state,

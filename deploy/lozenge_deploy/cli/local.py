@@ -118,11 +118,12 @@ def _refuse_failed(folder: Path, state: dict[str, Any]) -> None:
 
 def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     """Starts the platform's process; its status once it is up."""
+    from lozenge.streams.project import streams_folder
     from lozenge_deploy.local.platform_request import request
 
     request(folder, **changes, held=False)  # a reset of offsets that was killed holds upstream no longer
     (folder / _STATE).unlink(missing_ok=True)
-    command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder)]
+    command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder), "--streams", str(streams_folder())]
     process = start_detached(command, log=folder / _LOG, folder=folder)
     wait_until(lambda: process.poll() is not None or _running(folder), UP_SECONDS, poll=_POLL_SECONDS)
     if process.poll() is not None:

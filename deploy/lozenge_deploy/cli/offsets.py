@@ -78,7 +78,7 @@ def offsets(
     with Control(kafka) as control:
         present = control.deployed(detector)
         release = Releases(kafka).get(detector, present.release)
-        topic = kafka.topics.events_by(release.declaration.key)
+        topic = release.stream.events(kafka.topics, release.declaration.key)
         if not targets:
             progress = offset_reset.progress_of(kafka, detector, topic)
             show([vars(each) | {"lag": each.lag} for each in progress], output)

@@ -26,9 +26,11 @@ def export(
     from lozenge.kafka.schema_registry import ids_in_use
     from lozenge.kafka.schema_topic import announced
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.streams.project import Streams
     from lozenge_deploy.operations.schema_export import import_requests, write_apicurio_archive
 
-    schemas = ids_in_use(announced(KafkaSettings.load()))
+    events = [each.schema_by_text for each in Streams.load().definitions]
+    schemas = ids_in_use(announced(KafkaSettings.load(), events), events)
     if apicurio is None:
         print_json(import_requests(schemas), indent=2)
         return
@@ -46,12 +48,14 @@ def register(output: OUTPUT = OutputFormat.TABLE) -> None:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.topic_admin import ensure_topics
     from lozenge.process.env_settings import load
+    from lozenge.streams.project import Streams
 
     kafka, registry = load(KafkaSettings, SchemaRegistrySettings)
     if not registry.url:
         raise UsageError("registering schemas: SCHEMA_REGISTRY_URL is not set", hint="set it to the registry's address")
     ensure_topics(kafka, kafka.topics.control.contracts())
-    show([_row(schema) for schema in register_all(kafka, SchemaRegistry(registry))], output)
+    events = [each.schema_by_text for each in Streams.load().definitions]
+    show([_row(schema) for schema in register_all(kafka, SchemaRegistry(registry), events)], output)
 
 
 def _row(schema: "Schema") -> dict[str, object]:

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from lozenge.contracts.record import Partition
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.feed.formats import RAW_JSON
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
 
 QUIET_SECONDS = 3.0
@@ -24,7 +25,7 @@ class Drain:
         self._partitions = topic_admin.partitions(kafka)
         # in the order of the flow: once a group has no lag, the next one gets no more input
         self._inputs: dict[str, list[str]] = {
-            "upstream": [kafka.topics.raw_json],
+            "upstream": [kafka.topics.prefixed(RAW_JSON)],
             **{d.name: [d.input(kafka.topics)] for d in detectors},
             "downstream": [kafka.topics.detector(d.name).alerts for d in detectors],
         }

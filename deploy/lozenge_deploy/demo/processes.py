@@ -12,6 +12,7 @@ from lozenge.host.address import published_by
 from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.host.process import host_arguments
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_pool import default_size
 from lozenge_deploy.releases.build import digest_of
@@ -44,10 +45,10 @@ alerts = 1000000
 
 
 class Programs:
-    """The programs of one run, on one platform; their files lie in `work`."""
+    """The programs of one run, on one platform; their files lie in `work`, the streams in `streams`."""
 
-    def __init__(self, kafka: KafkaSettings, work: Path, past: int) -> None:
-        self._kafka, self._work, self._past = kafka, work, past
+    def __init__(self, kafka: KafkaSettings, streams: Path, work: Path, past: int) -> None:
+        self._kafka, self._streams, self._work, self._past = kafka, streams, work, past
         self._host_folder = work / SPARK_HOST
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
@@ -109,7 +110,7 @@ class Programs:
         }
 
         def environment(start: int) -> Mapping[str, str]:
-            return in_environment(self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)}))
+            return in_environment(self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)}), python)
 
         return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
 
@@ -125,6 +126,6 @@ class Programs:
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Ours without the settings of another cluster, and `variables`."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
-        ours = {**self._kafka.variables, "JAVA_HOME": str(java_home())}
+        ours = {**self._kafka.variables, STREAMS_VARIABLE: str(self._streams), "JAVA_HOME": str(java_home())}
         quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"} if self._past <= SHORT_PAST else {}
         return quick | kept | ours | dict(variables)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.project import Streams
 from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of, is_starting
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
@@ -56,12 +57,13 @@ class Scenario:
     def start(self) -> None:
         """Starts broker, feed and both stages, and returns before they are ready. The detectors start in `tick`."""
         environments = self._stack.enter_context(environments_of(self._detectors))  # while the broker starts
+        streams = Streams.load(self._detectors[0].folder)
         broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
         self.milestones.reached("broker answers")
         self.kafka = KafkaSettings.local(broker.bootstrap)
-        self._programs = programs = Programs(self.kafka, self._work, self._plan.past)
+        self._programs = programs = Programs(self.kafka, streams.folder, self._work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
-        topic_admin.ensure_topics(self.kafka, all_topics(self.kafka.topics, self._detectors))
+        topic_admin.ensure_topics(self.kafka, all_topics(self.kafka.topics, streams.definitions, self._detectors))
         self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)

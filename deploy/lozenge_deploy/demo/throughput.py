@@ -5,6 +5,7 @@ import time
 from confluent_kafka import Consumer, TopicPartition
 
 from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.feed.formats import RAW_JSON
 from lozenge_deploy.observe.metrics_reader import RECORDS, MetricsReader, Reading, reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
 
@@ -41,7 +42,7 @@ class ThroughputMeter(MetricsReader):
         self._raw.close()
 
     def _end_of(self, partition: int) -> int:
-        raw = TopicPartition(self._topics.raw_json, partition)
+        raw = TopicPartition(self._topics.prefixed(RAW_JSON), partition)
         end: int = self._raw.get_watermark_offsets(raw, timeout=_CALL_SECONDS)[1]
         return end
 

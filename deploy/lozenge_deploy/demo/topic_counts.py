@@ -18,6 +18,7 @@ from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTIT
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.feed.formats import RAW_JSON, STREAM
 
 SILENCE_MS = 10_000
 BATCH = 20_000
@@ -77,9 +78,9 @@ def count(
     settle_ids(kafka, ())
     late: dict[str, timedelta] = {}
     received = webhooks(webhook_url)
-    raw = _each(kafka, kafka.topics.raw_json, lambda record: None)
-    events, event_ids = _events(kafka, kafka.topics.events, watched, late)
-    copies = {key: _events(kafka, kafka.topics.events_by(key), (), {}) for key in rekeys}
+    raw = _each(kafka, kafka.topics.prefixed(RAW_JSON), lambda record: None)
+    events, event_ids = _events(kafka, kafka.topics.events(STREAM), watched, late)
+    copies = {key: _events(kafka, kafka.topics.events(STREAM, key), (), {}) for key in rekeys}
     rejected, rejected_again = _rejected(kafka)
     apps = (*inputs, "downstream")
     dead_letters = {app: _each(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}

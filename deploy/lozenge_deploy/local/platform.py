@@ -15,7 +15,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from lozenge.contracts.topics import REKEYS
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -24,6 +23,7 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.process.waiting import wait_until
+from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
@@ -40,9 +40,11 @@ STOP_SECONDS = 30.0
 TICK_SECONDS = 0.5
 
 
-def programs(folder: Path, kafka: KafkaSettings, rekeys: Sequence[str], wanted: Requested) -> dict[str, Program]:
-    """The programs next to the broker, by name."""
-    common = {**kafka.variables, "JAVA_HOME": str(java_home())}
+def programs(
+    folder: Path, kafka: KafkaSettings, streams: Path, rekeys: Sequence[str], wanted: Requested
+) -> dict[str, Program]:
+    """The programs next to the broker, by name; `streams` is the folder of the streams."""
+    common = {**kafka.variables, STREAMS_VARIABLE: str(streams), "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
         environment: Mapping[str, str] = {**os.environ, **common, **variables}
@@ -71,19 +73,22 @@ def programs(folder: Path, kafka: KafkaSettings, rekeys: Sequence[str], wanted: 
     return {each.name: each for each in found}
 
 
-def run(folder: Path, rekeys: Sequence[str], stop: StopSignal) -> None:
+def run(folder: Path, streams: Streams, rekeys: Sequence[str], stop: StopSignal) -> None:
     """Runs what is requested in `folder` until `stop` is; raises UsageError if the folder or the port is in use."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", requested(folder).port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.local(broker.bootstrap)
-        ensure_topics(kafka, kafka.topics.platform_topics(tuple(rekeys)))
+        of_streams = [topic for each in streams.definitions for topic in each.topics(kafka.topics, each.rekeys)]
+        ensure_topics(kafka, [*kafka.topics.platform_topics(), *of_streams])
         shipper = Shipper(kafka)
         with Supervisor(folder / "logs") as supervisor, closing(shipper):
             applied: Requested | None = None
             while True:
                 if (wanted := newest_request(folder, applied)) != applied:
                     changed = wanted.programs_changed(applied) if applied else set()
-                    apply_programs(programs(folder, kafka, rekeys, wanted), supervisor, shipper, changed)
+                    apply_programs(
+                        programs(folder, kafka, streams.folder, rekeys, wanted), supervisor, shipper, changed
+                    )
                     applied = wanted
                 if stop.wait(TICK_SECONDS):
                     break
@@ -146,12 +151,15 @@ def main() -> int:
     """Runs until a signal; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.platform", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rekeys", nargs="*", default=list(REKEYS))
+    parser.add_argument("--rekeys", nargs="*")
+    parser.add_argument("--streams", type=Path)
     given = parser.parse_args()
     logging.configure("platform")
     stop = StopSignal()
     try:
-        run(given.folder.absolute(), given.rekeys, stop)
+        streams = Streams.of(given.streams) if given.streams else Streams.load()
+        rekeys = streams.get().rekeys if given.rekeys is None else given.rekeys
+        run(given.folder.absolute(), streams, rekeys, stop)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code

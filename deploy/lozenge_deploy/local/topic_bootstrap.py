@@ -17,14 +17,21 @@ from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.env_settings import load
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.project import Streams
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, topics_of
 
 
-def all_topics(topics: Topics, detectors: Sequence[DetectorFolder]) -> list[Topic]:
-    """Every topic of a platform with these detectors."""
+def all_topics(topics: Topics, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> list[Topic]:
+    """Every topic of a platform with these streams and detectors."""
     own = [topic for detector in detectors for topic in topics.detector(detector.name).contracts()]
     lists = {name for detector in detectors for name in lists_of(detector.declaration.tables)}
-    return [*topics.platform_topics(rekeys_of(detectors)), *own, *map(partial(reference_list, topics), sorted(lists))]
+    return [
+        *topics.platform_topics(),
+        *topics_of(topics, streams, detectors),
+        *own,
+        *map(partial(reference_list, topics), sorted(lists)),
+    ]
 
 
 def main() -> int:
@@ -34,9 +41,14 @@ def main() -> int:
     try:
         folder = parser.parse_args().folder
         kafka, registry = load(KafkaSettings, SchemaRegistrySettings)
-        wanted = all_topics(kafka.topics, detectors_in(folder))
+        streams = Streams.load(folder).definitions
+        wanted = all_topics(kafka.topics, streams, detectors_in(folder))
         ensure_topics(kafka, wanted)
-        registered = register_all(kafka, SchemaRegistry(registry)) if registry.url else []
+        registered = (
+            register_all(kafka, SchemaRegistry(registry), [each.schema_by_text for each in streams])
+            if registry.url
+            else []
+        )
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -1,5 +1,6 @@
 """The origin of an alert: the event that triggered it and its raw record, as far as the topics still have them."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +10,15 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.card_numbers import masked
 from lozenge.errors import DecodeError
 from lozenge.kafka.schema_registry import settle_ids
+from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import record_at
-from lozenge_deploy.observe.record_view import time_of
+from lozenge_deploy.observe.record_view import decoded, time_of
 
 GONE = "no longer in its topic"
+MOST_FIELDS = 8
+"""Fields of an event that its line shows."""
 
 
 def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> list[dict[str, Any]]:
@@ -30,18 +35,52 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     trigger = alert["trigger"]
     if trigger is None:
         return steps
-    events = kafka.topics.events_by(alert["entity"]["type"])
+    found = _event_of(kafka, alert)
+    if isinstance(found, str):
+        return [_step(None, "event", found, f"{alert['entity']['type']}:", *trigger.values()), *steps]
+    events, event = found
     where = events, trigger["partition"], trigger["offset"]
-    event = _decoded(record_at(kafka, *where), "event")
-    if isinstance(event, str):
-        return [_step(None, "event", event, *where), *steps]
-    detail = f"{event['event_id']}: {event['amount']} {event['currency']}, {event['auth_result']}"
+    detail = masked(f"{event['event_id']}: {', '.join(_shown(event))}")
     raw = event["raw"]
     source = raw["topic"], raw["partition"], raw["offset"]
     record = record_at(kafka, *source)
     written = (time_of(record) or "-")[:19].replace("T", " ") if record else None
     raw_step = _step(written, "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *source)
-    return [raw_step, _step(_time(event["event_time"]), "event", detail, *where), *steps]
+    return [raw_step, _step(_time(datetime.fromisoformat(event["event_time"])), "event", detail, *where), *steps]
+
+
+def _event_of(kafka: KafkaSettings, alert: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
+    """The topic and the event that triggered the alert, or why there is none.
+
+    An alert names its key and no stream. Of several events at its position the one that it has as evidence counts.
+    """
+    schemas, trigger, missing = announced(kafka), alert["trigger"], GONE
+    found = []
+    for topic in _inputs(kafka, alert["entity"]["type"]):
+        message = record_at(kafka, topic, trigger["partition"], trigger["offset"])
+        if message is None:
+            continue
+        value = decoded(message.value(), schemas)
+        if isinstance(value, dict) and {"event_id", "event_time", "raw"} <= value.keys():
+            found.append((topic, value))
+        else:
+            missing = f"unreadable: {len(message.value() or b'')} bytes in {topic}"
+    evidence = alert["evidence"]["event_ids"]
+    found.sort(key=lambda each: each[1]["event_id"] not in evidence)
+    return found[0] if found else missing
+
+
+def _inputs(kafka: KafkaSettings, key: str) -> list[str]:
+    """The topics of events that a detector with this key may read, the copies by it first."""
+    names = partitions(kafka)
+    forms = [re.escape(kafka.topics.events("@", by)).replace("@", "[a-z0-9_]+") for by in (key, None)]
+    return [name for form in forms for name in sorted(names) if re.fullmatch(form, name)]
+
+
+def _shown(event: dict[str, Any]) -> list[str]:
+    """The fields of the stream that are one value, for a person."""
+    own = {name: value for name, value in event.items() if name not in ("event_id", "event_time", "raw")}
+    return [f"{name} {value}" for name, value in own.items() if isinstance(value, str | int | float)][:MOST_FIELDS]
 
 
 def _decoded(message: Message | None, contract: str) -> dict[str, Any] | str:

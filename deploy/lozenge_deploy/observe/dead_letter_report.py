@@ -11,6 +11,7 @@ from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
+from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 
@@ -86,7 +87,7 @@ def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_nu
         "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
         if line
         else "unresolved",
-        "value": decoded(dead_letter.value, card_numbers=card_numbers),
+        "value": decoded(dead_letter.value, announced(kafka), card_numbers=card_numbers),
         "headers": shown_headers(dead_letter.headers, card_numbers=card_numbers),
     }
 

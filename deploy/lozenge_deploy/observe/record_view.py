@@ -13,7 +13,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from lozenge.contracts.avro import MAGIC, Codec, schema_id
 from lozenge.contracts.card_numbers import masked
-from lozenge.contracts.schemas import packaged
+from lozenge.contracts.schemas import Schema, packaged
 from lozenge.errors import DecodeError
 from lozenge.moments import written_at
 
@@ -22,25 +22,28 @@ MOST_NESTED = 64
 """Levels of a JSON value that are shown as data; a deeper one is shown as its text."""
 
 
-def decoded(value: bytes | None, *, card_numbers: bool = False) -> Any:
+def decoded(value: bytes | None, schemas: Sequence[Schema] = (), *, card_numbers: bool = False) -> Any:
     """A record's value as data: Avro of a contract, JSON, text, or else its bytes in hex; None for a tombstone.
 
-    JSON that no data shows as it is written is text. With `card_numbers` it shows these too.
+    `schemas` are those of events and other contracts that are not packaged. JSON that no data shows as it is written is
+    text. With `card_numbers` it shows these too.
     """
     if value is None:
         return None
-    found = _data(value)
+    found = _data(value, schemas)
     if found is None:
         return text(value, card_numbers=card_numbers)
     return found[0] if card_numbers else without_card_numbers(found[0])
 
 
-def _data(value: bytes) -> tuple[Any] | None:
+def _data(value: bytes, schemas: Sequence[Schema]) -> tuple[Any] | None:
     """The data in Avro or JSON; None if there is none, or too deep to be shown."""
     if value[:1] == bytes([MAGIC]):
-        names = {schema.id: schema.name for schema in packaged()}
+        ours = {schema.name for schema in packaged()}
         try:
-            return (_plain(Codec.of(names[schema_id(value)]).decode(value)),)
+            schema = {each.id: each for each in (*schemas, *packaged())}[schema_id(value)]
+            codec = Codec.of(schema.name) if schema.name in ours else Codec(schema)
+            return (_plain(codec.decode(value)),)
         except (KeyError, DecodeError):
             return None
     try:

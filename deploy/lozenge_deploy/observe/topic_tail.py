@@ -9,6 +9,7 @@ from confluent_kafka import Message
 
 from lozenge.errors import UsageError
 from lozenge.kafka.schema_registry import settle_ids
+from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
@@ -30,6 +31,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool =
             f"reading {topic}: there is no such topic", hint=f"existing topics: {', '.join(near or existing)}"
         )
     settle_ids(kafka, ())
+    schemas = announced(kafka)
     found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count, step=STEP)
     for message in in_order(found, time.time())[-count:]:
         yield {
@@ -37,7 +39,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool =
             "offset": message.offset(),
             "time": time_of(message),
             "key": text(message.key(), card_numbers=card_numbers),
-            "value": decoded(message.value(), card_numbers=card_numbers),
+            "value": decoded(message.value(), schemas, card_numbers=card_numbers),
             "headers": shown_headers(message.headers(), card_numbers=card_numbers),
         }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.contracts.topics import reference_list
-from lozenge.detector.manifest import Manifest
+from lozenge.detector.description import Description
 from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
@@ -109,7 +109,7 @@ def prepare(
         tests = running_tests(folder, python, test_limit)
         passed = testing.enter_context(tests) if not proof.exists() else None
         built = described(parts, python)
-        _require_input(name, built.description.declaration, kafka)
+        _require_input(name, built.description, kafka)
         release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
         present = None
         if current is not None:
@@ -133,10 +133,11 @@ def prepare(
     return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal)
 
 
-def _require_input(name: str, declaration: Manifest, kafka: KafkaSettings) -> None:
-    source = kafka.topics.events_by(declaration.key)
+def _require_input(name: str, described: Description, kafka: KafkaSettings) -> None:
+    stream, key = described.stream, described.declaration.key
+    source = stream.events(kafka.topics, key)
     if source not in partitions(kafka):
         raise UsageError(
             f"deploying {name}: it reads {source}, which does not exist",
-            hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
+            hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{stream.key(key)}\"]', then deploy again",
         )

@@ -3,7 +3,6 @@
 "keep" continues with the stored state, "rebuild" folds the retained events again, "fresh" starts empty.
 """
 
-from lozenge.contracts.topics import EVENT_RETENTION
 from lozenge.detector.description import Description
 from lozenge.detector.state_schema import refusal
 from lozenge.durations import duration, text_of
@@ -27,7 +26,7 @@ def refused(old: Description | None, new: Description, policy: str) -> UsageErro
             f"{doing}: its state cannot be kept: {reason}",
             hint="--state rebuild folds the retained events again, --state fresh starts empty",
         )
-    kept, needed = EVENT_RETENTION, duration(shape["expires"])
+    kept, needed = new.stream.retention, duration(shape["expires"])
     if policy == "rebuild" and needed > kept:
         return UsageError(
             f"{doing}: its state reaches back {text_of(needed)}, but events are retained for {text_of(kept)}: "

@@ -9,6 +9,7 @@ import io
 import re
 import sys
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from pydantic import BaseModel, ConfigDict
 
+from lozenge.detector.manifest import value_at
 from lozenge.errors import UsageError
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.project import Streams
 from lozenge.toolchain import cache_path
 from lozenge_deploy.releases import uv
 from lozenge_deploy.releases.source_files import source_files
@@ -74,30 +78,35 @@ class Wheel(BaseModel):
 
 @dataclass(frozen=True)
 class Parts:
-    """All that goes into an environment; `lock` names everything but the two wheels, without any index."""
+    """All that goes into an environment; `lock` names everything but the two wheels, without any index.
+
+    `stream` is what the detector reads, of which the environment has a copy.
+    """
 
     detector: str
     wheel: Wheel
     lock: str
     library: Wheel
+    stream: StreamDefinition
     python: str = PYTHON
 
     @property
     def digest(self) -> str:
         """Twelve hex digits over the contents: the same parts, the same environment."""
-        return _digest(self.wheel.sha256, self.lock, self.library.sha256, self.python)
+        return _digest(self.wheel.sha256, self.lock, self.library.sha256, self.python, self.stream.digest)
 
     @property
     def base(self) -> str:
-        """Twelve hex digits over all but the detector's own wheel."""
+        """Twelve hex digits over all but the detector's own wheel and its stream."""
         return _digest(self.lock, self.library.sha256, self.python)
 
 
 def parts_of(folder: Path) -> Parts:
     """The parts of the detector in `folder`, built unless they have been for these very files.
 
-    Raises UsageError if there is no detector in `folder` or if its wheel is too large. Raises ToolchainError with uv's
-    words if its wheel cannot be built or its dependencies do not resolve together with the library's.
+    Raises ConfigError for its streams, UsageError if there is no detector in `folder` or if its wheel is too large.
+    Raises ToolchainError with uv's words if its wheel cannot be built or its dependencies do not resolve together with
+    the library's.
     """
     name = folder.name
     home = cache_path("parts", f"{name}-{digest_of(folder)}")
@@ -115,7 +124,13 @@ def parts_of(folder: Path) -> Parts:
             "own in `dependencies`",
         )
     library = _library()
-    return Parts(name, wheel, _lock_of(name, wheel, library), library)
+    return Parts(name, wheel, _lock_of(name, wheel, library), library, _stream_of(folder))
+
+
+def _stream_of(folder: Path) -> StreamDefinition:
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    name = value_at(project, "tool", "lozenge", "stream")
+    return Streams.load(folder).get(name if isinstance(name, str) else "")
 
 
 def digest_of(folder: Path) -> str:

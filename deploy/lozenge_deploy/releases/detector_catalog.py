@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lozenge.contracts.topics import Topics
+from lozenge.contracts.topics import Topic, Topics
+from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import UsageError
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.project import Streams
 
 
 @dataclass(frozen=True)
@@ -17,21 +20,44 @@ class DetectorFolder:
     version: str
     declaration: Manifest
     folder: Path
+    stream: StreamDefinition
 
     def input(self, topics: Topics) -> str:
         """The canonical topic that it reads."""
-        return topics.events_by(self.declaration.key)
+        return self.stream.events(topics, self.declaration.key)
 
 
 def detectors_in(folder: Path) -> list[DetectorFolder]:
     """Every detector below `folder`; raises ConfigError, UsageError if there is none."""
     files = sorted(folder.glob("[a-z]*/pyproject.toml"))
-    found = [DetectorFolder(*read(file), file.parent) for file in files]
+    found = [_found(file) for file in files]
     if not found:
         raise UsageError(f"looking for detectors: {folder} has none", hint="each is a folder with a pyproject.toml")
     return found
 
 
+def detector_in(folder: Path) -> DetectorFolder:
+    """The detector in `folder`; raises ConfigError."""
+    return _found(folder / "pyproject.toml")
+
+
+def _found(file: Path) -> DetectorFolder:
+    name, version, declaration = read(file)
+    stream = stream_of(declaration, Streams.load(file.parent), str(file))
+    return DetectorFolder(name, version, declaration, file.parent, stream)
+
+
 def rekeys_of(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
-    """The keys, apart from the card, by which upstream must also write the events."""
-    return tuple(sorted({"terminal"} | {d.declaration.key for d in detectors} - {"card"}))
+    """The keys, apart from the first of a stream, by which upstream must also write the events."""
+    wanted = {d.stream.key(d.declaration.key) for d in detectors}
+    copies = {copy for d in detectors for copy in d.stream.copies}
+    return tuple(sorted((copies | wanted) - {d.stream.primary for d in detectors}))
+
+
+def topics_of(topics: Topics, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> list[Topic]:
+    """The topics of the streams, with the copies that they and these detectors need."""
+    found = []
+    for stream in streams:
+        readers = [d for d in detectors if d.stream.name == stream.name]
+        found += stream.topics(topics, rekeys_of(readers) if readers else stream.copies)
+    return found

@@ -95,7 +95,7 @@ def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> I
     with temporary_folder() as temporary, tempfile.TemporaryFile("w+", errors="replace") as output:
         process = Child(
             [str(python), "-m", *module],
-            environment=in_environment(os.environ | variables | temporary),
+            environment=in_environment(os.environ | variables | temporary, python),
             folder=python.parents[1],  # or Python would import modules of the current folder
             stdout=subprocess.PIPE,
             stderr=output,
@@ -117,7 +117,7 @@ def _output(
     folder = python.parents[1]  # or Python would import what lies in the present folder
     command = [str(python), "-m", *module]
     with temporary_folder() as temporary:
-        environment = in_environment(os.environ | variables | temporary)
+        environment = in_environment(os.environ | variables | temporary, python)
         try:
             run = subprocess.run(
                 command, env=environment, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit

@@ -13,11 +13,15 @@ from pathlib import Path
 
 from lozenge.errors import ToolchainError
 from lozenge.host import base_packages
+from lozenge.streams.folder import write_copy
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.toolchain import cache_path, spark_home
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases import uv
 from lozenge_deploy.releases.build import BUILD_CONSTRAINTS, LIBRARY, PYTHON, Parts, normalised, parts_of
 
+STREAMS = "streams"
+"""The folder in an environment with the definition of what the detector reads."""
 _DROPPED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONOPTIMIZE", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 _SAME_EVERYWHERE = {"TZ": "UTC", "PYTHONHASHSEED": "0"}
 
@@ -43,16 +47,18 @@ def environment(parts: Parts) -> Path:
     return home / "bin" / "python"
 
 
-def in_environment(variables: Mapping[str, str]) -> dict[str, str]:
+def in_environment(variables: Mapping[str, str], python: Path | None = None) -> dict[str, str]:
     """`variables` as a process in a detector's environment needs them.
 
     The environment is complete and in our cache: nothing is added to it, and it may keep compiled modules.
     All environments share one copy of Spark's jars, so that their JVMs share pages and the class-data archive. The
     Java is the platform's, which may come from a package that the environment does not have. Its code means the same on
     every machine and after every start: the local time is UTC, `hash` of a text is one number, and `assert` counts.
+    With the `python` of a detector the streams are those of its environment, whatever is in the project by now.
     """
+    streams = {STREAMS_VARIABLE: str(python.parents[1] / STREAMS)} if python is not None else {}
     kept = {name: value for name, value in variables.items() if name not in _DROPPED}
-    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home())} | _SAME_EVERYWHERE
+    return kept | {"SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home())} | _SAME_EVERYWHERE | streams
 
 
 def _make(parts: Parts, stage: Path) -> None:
@@ -67,6 +73,7 @@ def _make(parts: Parts, stage: Path) -> None:
         python = ("--python", str(stage / "bin" / "python"))
         hashes = ("--require-hashes", "--build-constraints", str(BUILD_CONSTRAINTS))
         uv.uv_offline_first(doing, "pip", "install", *python, *hashes, "-r", str(requirements))
+    write_copy(parts.stream, stage / STREAMS)
     (stage / base_packages.FILE).write_text(parts.base, "utf-8")
 
 

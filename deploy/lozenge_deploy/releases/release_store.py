@@ -29,7 +29,7 @@ VISIBLE_SECONDS = 30.0
 def environment_for(release: Release, releases: "Releases") -> Path:
     """The Python that runs `release`, made from what is kept of it; raises as `environment` does."""
     library = releases.library(release.library)
-    return environment(Parts(release.detector, release.wheel, release.lock, library, release.python))
+    return environment(Parts(release.detector, release.wheel, release.lock, library, release.stream, release.python))
 
 
 class Releases:

@@ -20,13 +20,6 @@ DEAD_LETTER_BYTES = 2 * 1024 * 1024
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 STAGES = (UPSTREAM, DOWNSTREAM)
 """The apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
-KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
-"""What events can be keyed by, and the event column that holds it."""
-REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
-"""The keys of the copies of the events, which have topics of their own."""
-RAW_JSON, RAW_ISO = "AUTH-JSON", "AUTH-ISO"
-"""The raw topics, without the prefix."""
-EVENT_RETENTION = timedelta(days=7)
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 # A topic whose keys are rewritten all the time is compacted early: a full read is then little more than its live keys.
@@ -35,7 +28,7 @@ _REWRITTEN: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "600000",
 }
-_KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(EVENT_RETENTION // timedelta(milliseconds=1))}
+_KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
 # Whatever version of a list was in force in this time can be read again: no replaced entry is forgotten within it.
 LIST_HISTORY = timedelta(days=35)
@@ -58,6 +51,11 @@ _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
 
 
+def kept_for(time: timedelta) -> Mapping[str, str]:
+    """The configuration of a topic whose records are kept so long."""
+    return {"retention.ms": str(time // timedelta(milliseconds=1))}
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic's contract: name, partitions and broker-side configuration."""
@@ -69,7 +67,9 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics of one platform: what its apps exchange. `control`, `detector` and `shadow` name the others.
+    """The topics of one platform: what its apps exchange. `control`, `detector` and `shadow` name others.
+
+    Those of a stream are in its definition.
 
     `prefix` begins the name of each topic, consumer group and transactional id, so several platforms can share a
     broker. `partitions` is the count of the raw topics, of events, and of every topic that is keyed as events are.
@@ -82,17 +82,9 @@ class Topics:
         """`name` as the broker knows it: of a topic, a consumer group or a transactional id."""
         return self.prefix + name
 
-    @property
-    def raw_json(self) -> str:
-        return self.prefixed(RAW_JSON)
-
-    @property
-    def raw_iso(self) -> str:
-        return self.prefixed(RAW_ISO)
-
-    @property
-    def events(self) -> str:
-        return self.prefixed("pay.canonical.auth.v1")
+    def events(self, stream: str, key: str | None = None) -> str:
+        """The canonical topic of a stream, or its copy by another `key` than the stream's first."""
+        return self.prefixed(f"pay.canonical.{stream}.v1" if key is None else f"pay.canonical.{stream}.by-{key}.v1")
 
     @property
     def notifications(self) -> str:
@@ -109,10 +101,6 @@ class Topics:
     @property
     def logs(self) -> str:
         return self.prefixed("lozenge.logs.v1")
-
-    def events_by(self, key: str | None) -> str:
-        """The canonical topic keyed by `key`; None or "card" is the primary topic."""
-        return self.events if key in (None, "card") else self.prefixed(f"pay.canonical.auth.by-{key}.v1")
 
     def dead_letters(self, app: str) -> str:
         """The dead-letter topic of one app ("upstream", "downstream" or a detector)."""
@@ -135,13 +123,9 @@ class Topics:
         """The topics of a release that runs next to the live one."""
         return ShadowTopics(self, detector, release)
 
-    def platform_topics(self, rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
-        """Topics that exist whatever detectors run; `rekeyed` names the declared copies of the events."""
+    def platform_topics(self) -> list[Topic]:
+        """Topics that exist whatever streams and detectors there are."""
         return [
-            Topic(self.raw_json, self.partitions, _KEPT_7_DAYS),
-            Topic(self.raw_iso, self.partitions, _KEPT_7_DAYS),
-            Topic(self.events, self.partitions, _KEPT_7_DAYS),
-            *(Topic(self.events_by(key), self.partitions, _KEPT_7_DAYS) for key in rekeyed),
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
             Topic(self.feedback, self.partitions, _KEPT),
             *(Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}) for app in STAGES),

@@ -6,13 +6,15 @@ from pydantic import BaseModel, ConfigDict
 
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest
+from lozenge.streams.definition import StreamDefinition
 
 
 class Description(BaseModel):
     """A detector as data: all that is needed to deploy, configure or replace it.
 
-    `settings` are the defaults, as `LOZENGE_JOB_SETTINGS` takes them; `settings_schema` is their JSON schema.
-    `state_shape` is None unless the detector is stateful. `schemas` are the ids of the Avro schemas it was built with.
+    `stream` is what it reads, as it was when it was checked. `settings` are the defaults, as `LOZENGE_JOB_SETTINGS`
+    takes them; `settings_schema` is their JSON schema. `state_shape` is None unless the detector is stateful. `schemas`
+    are the ids of the Avro schemas it was built with.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -20,6 +22,7 @@ class Description(BaseModel):
     detector: str
     version: str
     declaration: Manifest
+    stream: StreamDefinition
     settings: dict[str, Any]
     settings_digest: str
     settings_schema: dict[str, Any]

@@ -21,23 +21,13 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Event:
-    """One canonical authorisation, read-only. Columns that a detector joined on are attributes too.
+    """One canonical event, read-only. The fields of its stream, and columns that a detector joined on, are attributes.
 
     At run time it is a named tuple of the columns of the detector's DataFrame but `raw`, in their order.
     """
 
     event_id: str
     event_time: datetime
-    card_id: str
-    account_id: str | None
-    merchant_id: str
-    terminal_id: str
-    mcc: str
-    country: str
-    amount: Decimal
-    currency: str
-    channel: str
-    auth_result: str
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)

@@ -14,8 +14,11 @@ from typing import Any
 
 from lozenge.detector import package
 from lozenge.detector.definition import Detector
+from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import DetectorError
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.project import Streams
 
 GROUP = "lozenge.detectors"
 _NEED_SESSION = ("get_active_spark_context", "_invoke_function", "active")
@@ -31,6 +34,17 @@ class LoadedDetector:
     detector: Detector[Any]
     declaration: Manifest
     folder: Path
+    stream: StreamDefinition
+
+    @property
+    def key(self) -> str:
+        """The entity of its alerts, and the key of its input topic."""
+        return self.stream.key(self.declaration.key)
+
+    @property
+    def key_column(self) -> str:
+        """The event column that its input topic is keyed by."""
+        return self.stream.column(self.key)
 
 
 def find(which: str | None) -> LoadedDetector:
@@ -94,7 +108,9 @@ def _loaded(name: str, detector: object, module: ModuleType) -> LoadedDetector:
             f"loading detector {name}: its pyproject.toml calls it {declared}",
             hint="folder, module, project name and entry point are one and the same name",
         )
-    return LoadedDetector(name, version, detector, declaration, folder)
+    return LoadedDetector(
+        name, version, detector, declaration, folder, stream_of(declaration, Streams.load(folder), str(file))
+    )
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.isolation import Isolation
-from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.detector.tables.declared_table import Table
 from lozenge.durations import TextDuration
@@ -58,9 +57,14 @@ class Manifest(_Section):
     owner: Annotated[str, Field(min_length=1), AfterValidator(_visible)]
     """Who answers for it: a person or a team. Routes can match it."""
 
-    key: Literal["card", "terminal", "merchant", "account"] = "card"
-    """The entity of its alerts, and the key of its input topic. All events of one entity are in one partition, in their
-    order. Upstream must write the copy of the events that has this key (`LOZENGE_UPSTREAM_REKEYS`)."""
+    stream: str = ""
+    """The kind of event that it reads: the name of a folder in `upstream/streams`. Unset, it is the only one there
+    is."""
+
+    key: str = ""
+    """The entity of its alerts, and the key of its input topic: one of the stream's keys, the first unless set. All
+    events of one entity are in one partition, in their order. Upstream must write the copy of the events that has this
+    key (`LOZENGE_UPSTREAM_REKEYS`)."""
 
     title: Annotated[str, Field(min_length=1), AfterValidator(_visible)]
     """The title of its alerts, unless an alert has its own."""
@@ -200,11 +204,6 @@ class Manifest(_Section):
     def memory(self) -> timedelta:
         """How far back an aggregate's open windows reach; zero for the other kinds."""
         return (self.lateness or timedelta()) + (self.window or timedelta())
-
-    @property
-    def key_column(self) -> str:
-        """The event column that the input topic is keyed by."""
-        return KEYS[self.key]
 
 
 def read(file: Path) -> tuple[str, str, Manifest]:

@@ -6,6 +6,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.topics import DetectorTopics, ShadowTopics, Topic, Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
+from lozenge.streams.definition import StreamDefinition
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,12 @@ class Identity:
     live: bool
     key: str
     topics: Topics
+    stream: StreamDefinition
 
     @classmethod
     def of(cls, loaded: LoadedDetector, job: JobSettings, topics: Topics) -> "Identity":
         """The identity of `loaded`, started with the settings `job`, among the platform's `topics`."""
-        return cls(loaded.name, job.release, job.live, loaded.declaration.key, topics)
+        return cls(loaded.name, job.release, job.live, loaded.key, topics, loaded.stream)
 
     @property
     def app(self) -> str:
@@ -35,7 +37,12 @@ class Identity:
     @property
     def input(self) -> str:
         """The canonical topic with the detector's key."""
-        return self.topics.events_by(self.key)
+        return self.stream.events(self.topics, self.key)
+
+    @property
+    def key_column(self) -> str:
+        """The event column that the input topic is keyed by."""
+        return self.stream.column(self.key)
 
     @property
     def alerts(self) -> str:

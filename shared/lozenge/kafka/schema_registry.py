@@ -6,7 +6,7 @@ topics; each subject is FULL_TRANSITIVE. Records are framed by our own codec, wh
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from pydantic import SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.contracts.display_text import shortened
-from lozenge.contracts.schemas import Schema, assign_ids, locked, newest
+from lozenge.contracts.schemas import Schema, assign_ids, locked, newest, settled
 from lozenge.errors import ConfigError, LozengeError, RegistryUnavailable, SchemaError, first_line
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
@@ -169,43 +169,47 @@ def _refusal(doing: str, schema: Schema, error: "SchemaRegistryError") -> Schema
     )
 
 
-def settle_ids(kafka: KafkaSettings, written: Collection[str]) -> None:
+def settle_ids(kafka: KafkaSettings, written: Collection[str], events: Sequence[Schema] = ()) -> None:
     """Settles under which ids this process writes the contracts `written` and reads all; call it before either.
+
+    `events` are the schemas of the streams whose events it writes.
 
     Ids that were announced once stay. Others come from the registry if there is one, else from the lock file, and are
     announced. Raises SchemaError, BrokerUnavailable, RegistryUnavailable, ConfigError.
     """
-    announced = schema_topic.announced(kafka)
-    own = _own(announced)
+    announced, ours = schema_topic.announced(kafka, events), [*locked(), *events]
+    own = _own(announced, ours)
     _adopt(own)
     known = {(schema.name, schema.version) for schema in own}
-    new = [name for name in written if (name, newest(name).version) not in known]
+    new = [*map(newest, written), *map(settled, events)]
+    new = [schema for schema in new if (schema.name, schema.version) not in known]
     if not new:
         return
     settings = SchemaRegistrySettings.load()
     if settings.url:
-        registry = SchemaRegistry(settings)
-        registered = registry.register(s for s in locked() if s.name in new)
-        _refuse_conflicts(registry.url, registered, announced)
+        registry, names = SchemaRegistry(settings), {schema.name for schema in new}
+        registered = registry.register(s for s in ours if s.name in names)
+        _refuse_conflicts(registry.url, registered, announced, ours)
         _adopt(registered)
         schema_topic.announce(kafka, _not_in(announced, registered))
     else:
-        schema_topic.announce(kafka, [newest(name) for name in new])
+        schema_topic.announce(kafka, new)
 
 
-def register_all(kafka: KafkaSettings, registry: SchemaRegistry) -> list[Schema]:
-    """Registers every packaged version and announces its id; raises as `settle_ids` does."""
-    announced = schema_topic.announced(kafka)
-    registered = registry.register(locked())
-    _refuse_conflicts(registry.url, registered, announced)
+def register_all(kafka: KafkaSettings, registry: SchemaRegistry, events: Sequence[Schema]) -> list[Schema]:
+    """Registers every packaged version and `events`, and announces the ids; raises as `settle_ids` does."""
+    announced, ours = schema_topic.announced(kafka, events), [*locked(), *events]
+    registered = registry.register(ours)
+    _refuse_conflicts(registry.url, registered, announced, ours)
     schema_topic.announce(kafka, _not_in(announced, registered))
     return registered
 
 
-def ids_in_use(announced: Iterable[Schema]) -> list[Schema]:
-    """Every packaged version with the id that its records have, or would have, on this platform."""
-    ids = {(schema.name, schema.version): schema.id for schema in _own(announced)}
-    return [schema.with_id(ids.get((schema.name, schema.version), schema.id)) for schema in locked()]
+def ids_in_use(announced: Iterable[Schema], events: Sequence[Schema]) -> list[Schema]:
+    """Every packaged version, and `events`, with the ids that their records have, or would have, on this platform."""
+    ours = [*locked(), *events]
+    ids = {(schema.name, schema.version): schema.id for schema in _own(announced, ours)}
+    return [schema.with_id(ids.get((schema.name, schema.version), schema.id)) for schema in ours]
 
 
 def _not_in(announced: Iterable[Schema], registered: Iterable[Schema]) -> list[Schema]:
@@ -213,17 +217,17 @@ def _not_in(announced: Iterable[Schema], registered: Iterable[Schema]) -> list[S
     return [schema for schema in registered if schema.id not in known]
 
 
-def _own(announced: Iterable[Schema]) -> list[Schema]:
+def _own(announced: Iterable[Schema], ours: Sequence[Schema]) -> list[Schema]:
     """The announced schemas without those that call themselves a version of ours and are another one.
 
     Their records can be read under their own ids, and nothing is written under these. Raises SchemaError if such a
     schema has an id of the lock file, because an id must not mean two.
     """
-    packaged, own = {(s.name, s.version): s for s in locked()}, []
-    ids = {schema.id for schema in locked()}
+    known, own = {(s.name, s.version): s for s in ours}, []
+    ids = {schema.id for schema in ours}
     for schema in announced:
-        ours = packaged.get((schema.name, schema.version))
-        if ours is None or ours.definition == schema.definition:
+        same = known.get((schema.name, schema.version))
+        if same is None or same.definition == schema.definition:
             own.append(schema)
         elif schema.id in ids:
             raise SchemaError(
@@ -244,10 +248,12 @@ def _adopt(schemas: Iterable[Schema]) -> None:
     assign_ids({(schema.name, schema.version): schema.id for schema in schemas})
 
 
-def _refuse_conflicts(url: str, registered: Iterable[Schema], announced: Iterable[Schema]) -> None:
+def _refuse_conflicts(
+    url: str, registered: Iterable[Schema], announced: Iterable[Schema], ours: Sequence[Schema]
+) -> None:
     """A reader knows a schema by its id alone, so no id may mean two, and no version may change its id."""
     by_id = {schema.id: schema for schema in announced}
-    by_version = {(schema.name, schema.version): schema.id for schema in _own(announced)}
+    by_version = {(schema.name, schema.version): schema.id for schema in _own(announced, ours)}
     problems = []
     for schema in registered:
         version, taken = f"{schema.name} v{schema.version}", by_id.get(schema.id)

@@ -5,7 +5,7 @@ first record with that id. A reader that meets an unknown id learns it here. No 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -43,31 +43,36 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
         )
 
 
-def announced(kafka: KafkaSettings) -> list[Schema]:
+def announced(kafka: KafkaSettings, events: Sequence[Schema] = ()) -> list[Schema]:
     """Every announced version of every contract, by id; none if there is no such topic. Raises BrokerUnavailable.
 
-    A record that announces no schema is logged and skipped. An id never changes: its first announcement counts.
+    `events` are the schemas of streams that have to read what is announced of them, as ours have to. A record that
+    announces no schema is logged and skipped. An id never changes: its first announcement counts.
     """
     if kafka.topics.control.schemas not in partitions(kafka):
         return []
     found: dict[int, Schema] = {}
+
+    def read(key: bytes, value: bytes) -> Schema:
+        return schema_in(key, value, events)
+
     for message in retained(kafka, kafka.topics.control.schemas, 1):
-        if message.value() is not None and (schema := row_of(message, schema_in)) is not None:
+        if message.value() is not None and (schema := row_of(message, read)) is not None:
             found.setdefault(schema.id, schema)
     return [schema for _, schema in sorted(found.items())]
 
 
-def schema_in(key: bytes, value: bytes) -> Schema:
+def schema_in(key: bytes, value: bytes, events: Sequence[Schema] = ()) -> Schema:
     """The schema in a record of the topic; raises ValueError if it is none, or none that can be read as ours.
 
-    A contract's schema has to be readable as the packaged one: a field with another logical type, such as a time in
-    milliseconds, would be read as another value.
+    A contract's schema has to be readable as the packaged one, that of a stream as the one of `events`: a field with
+    another logical type, such as a time in milliseconds, would be read as another value.
     """
     row = _ROW.decode(value)
     if key != str(row.id).encode():
         raise ValueError(f"its key is {key!r}, its id is {row.id}")
     found = Schema(row.id, row.name, row.version, row.schema)
-    packaged = {schema.name: schema for schema in locked()}  # the newest of each contract
+    packaged = {schema.name: schema for schema in (*locked(), *events)}  # the newest of each contract
     if (ours := packaged.get(row.name)) is not None:
         differences = incompatibilities(found, ours)
         if differences:
@@ -75,6 +80,6 @@ def schema_in(key: bytes, value: bytes) -> Schema:
     return found
 
 
-def learn(kafka: KafkaSettings, name: str) -> list[Schema]:
-    """Every announced version of the contract `name`, by id; empty if none was announced."""
-    return [schema for schema in announced(kafka) if schema.name == name]
+def learn(kafka: KafkaSettings, own: Schema) -> list[Schema]:
+    """Every announced version of the contract of `own`, by id; empty if none was announced."""
+    return [schema for schema in announced(kafka, [own]) if schema.name == own.name]

@@ -32,7 +32,7 @@ def gather(runs: Sequence[tuple[RunInput, Run]], seed: int) -> RunInput | None:
     if not any(result for _, result in chosen):
         return None
     first, _ = chosen[0]
-    key = first.loaded.declaration.key_column
+    key = first.loaded.key_column
     gathered: list[CompleteEvent] = []
     for number, (case, result) in enumerate(chosen, 1):
         failed = {dead_letter.event_id for dead_letter in result.dead_letters}

@@ -4,28 +4,32 @@ A partial event has only the fields that its test is about:
 
     {"amount": "12.50"}                     money as text; a Decimal is fine too
     {"at": "-10m"}                          event time relative to NOW; or event_time as a datetime
-    {"merchant_id": None}                   a field that is missing
+    {"device": None}                        a field that is missing
     {"value": {...}, "headers": {...}}      a dead letter, as `lozenge dlq show NAME POSITION -o json` prints it
 
-The other fields are those of an ordinary, valid authorisation. The n-th event of a list has the id "e<n>" and the event
+The other fields have the examples of the stream's schema, or else a value of their type. Events are of the only stream
+there is, unless `stream` says of which. The n-th event of a list has the id "e<n>" and the event
 time NOW plus n seconds, unless it has its own.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import RecordPosition
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
-from lozenge.detector.definition import INPUT
+from lozenge.detector.definition import INPUT, RAW
 from lozenge.durations import duration
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.fields import DECIMAL, TEXT, TIME, Field
+from lozenge.streams.project import Streams, streams_folder
 
 NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 """The event time that tests start from."""
@@ -36,40 +40,42 @@ PartialEvent = Mapping[str, Any]
 CompleteEvent = dict[str, Any]
 """All fields of a canonical event by name."""
 
-_DEFAULTS: CompleteEvent = {
-    "card_id": "card-1",
-    "account_id": "account-1",
-    "merchant_id": "merchant-1",
-    "terminal_id": "terminal-1",
-    "mcc": "5999",
-    "country": "DE",
-    "amount": Decimal("10"),
-    "currency": "EUR",
-    "channel": "pos",
-    "auth_result": "approved",
-}
-_TEXTS = ("event_id", *(name for name, value in _DEFAULTS.items() if isinstance(value, str)))
-_LAST_DIGIT, _EXACT = Decimal("0.0001"), Context(prec=18)
+_ENVELOPE = (
+    Field("event_id", TEXT, optional=False, hints={}),
+    Field("event_time", {"type": "long", "logicalType": TIME}, optional=False, hints={}),
+)
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "bytes": pa.binary(),
     "int": pa.int32(),
     "long": pa.int64(),
+    "float": pa.float32(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
 }
 
 
-def events(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
+def the_stream(given: StreamDefinition | None = None) -> StreamDefinition:
+    """The stream that is `given`, or the only one there is; raises UsageError if there are several."""
+    return given if given is not None else _only(streams_folder())
+
+
+@cache
+def _only(folder: Path) -> StreamDefinition:
+    return Streams.of(folder).get()
+
+
+def events(partials: Iterable[PartialEvent], stream: StreamDefinition | None = None) -> list[CompleteEvent]:
     """Complete events in the order in which they arrive. Complete events pass unchanged.
 
-    Times and amounts may be the text that JSON has. Raises ValueError for a field that the event schema does not have,
+    Times and decimals may be the text that JSON has. Raises ValueError for a field that the event schema does not have,
     for a value of another type, and for a dead letter that holds no event.
     """
-    return [_complete(_of_dead_letter(partial, number), number) for number, partial in enumerate(partials, 1)]
+    of = the_stream(stream)
+    return [_complete(_of_dead_letter(partial, number), number, of) for number, partial in enumerate(partials, 1)]
 
 
-def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
+def event_table(complete: Iterable[CompleteEvent], key: str, stream: StreamDefinition) -> pa.Table:
     """The events with the platform's own column, as the job reads them from a topic that column `key` keys.
 
     Events without the key are skipped, as the job skips them.
@@ -89,7 +95,7 @@ def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
         }
         offsets[partition] += 1
         rows.append({**event, INPUT: own})
-    return pa.Table.from_pylist(rows, schema=_arrow_schema())
+    return pa.Table.from_pylist(rows, schema=_arrow_schema(stream))
 
 
 def positions(batch: pa.Table) -> list[RecordPosition]:
@@ -120,53 +126,70 @@ def _time(value: Any) -> Any:
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
-    unknown = partial.keys() - {"at"} - set(_fields())
-    if unknown:
-        raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; it has {', '.join(_fields())}")
+def _complete(partial: PartialEvent, number: int, stream: StreamDefinition) -> CompleteEvent:
+    own = {field.name: field for field in stream.fields}
+    names = ("event_id", "event_time", *own, RAW)
+    if unknown := partial.keys() - {"at"} - {*names}:
+        raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; it has {', '.join(names)}")
     event_time = NOW + (duration(partial["at"]) if "at" in partial else timedelta(seconds=number))
-    event = {"event_id": f"e{number}", "event_time": event_time, **_DEFAULTS, **partial}
+    event: CompleteEvent = {"event_id": f"e{number}", "event_time": event_time}
+    event |= {name: each.example for name, each in own.items()} | dict(partial)
     event.pop("at", None)
-    try:
-        event |= {"amount": _amount(event["amount"]), "event_time": _time(event["event_time"])}
-        wrong = [f"{name} is {event[name]!r}, not text" for name in _TEXTS if not isinstance(event[name], str | None)]
-        if wrong:
-            raise ValueError("; ".join(wrong))
-    except ValueError as error:
-        raise ValueError(f"event {number}: {error}") from error
-    raw = {"source": "test", "topic": PLATFORM.raw_json, "partition": 0, "offset": number}
-    raw |= {"timestamp": event["event_time"] or NOW, **(event.get("raw") or {})}
-    event["raw"] = {**raw, "timestamp": _time(raw["timestamp"])}
-    return {name: event.get(name) for name in _fields()}
+    problems = []
+    for field in (*_ENVELOPE, *own.values()):
+        try:
+            event[field.name] = _value(field, event[field.name])
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError(f"event {number}: {'; '.join(problems)}")
+    topic = PLATFORM.prefixed(next(iter(stream.raw_topics), stream.name))
+    raw = {"source": "test", "topic": topic, "partition": 0, "offset": number}
+    raw |= {"timestamp": event["event_time"] or NOW, **(event.get(RAW) or {})}
+    event[RAW] = {**raw, "timestamp": _time(raw["timestamp"])}
+    return {name: event.get(name) for name in names}
 
 
-def _amount(value: Any) -> Decimal | None:
-    """The amount as an event holds it: a float is the number that it is printed as. Raises ValueError."""
+def _value(field: Field, value: Any) -> Any:
+    """The value as an event holds it; raises ValueError for one of another type."""
     if value is None:
         return None
+    match field.kind:
+        case "decimal":
+            return _decimal(field, value)
+        case "timestamp-micros":
+            return _time(value)
+        case "date":
+            return date.fromisoformat(value) if isinstance(value, str) else value
+        case "string" | "enum" if not isinstance(value, str):
+            raise ValueError(f"{field.name} is {value!r}, not text")
+        case "record" if isinstance(value, Mapping):
+            return {each.name: _value(each, value.get(each.name)) for each in field.fields}
+    return value
+
+
+def _decimal(field: Field, value: Any) -> Decimal:
+    """A decimal as an event holds it: a float is the number that it is printed as. Raises ValueError."""
+    precision, scale = field.type["precision"], field.type.get("scale", 0)
     try:
-        amount = Decimal(str(value))
-        fits = amount == amount.quantize(_LAST_DIGIT, context=_EXACT)
+        number = Decimal(str(value))
+        fits = number == number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
     except ArithmeticError:
         fits = False
     if not fits:
-        raise ValueError(f'amount is {value!r}, not a number with at most 14 digits and 4 decimals, such as "12.50"')
-    return amount
+        raise ValueError(
+            f"{field.name} is {value!r}, not a number with at most {precision - scale} digits and {scale} decimals, "
+            'such as "12.50"'
+        )
+    return number
 
 
-@cache
-def nullable() -> tuple[str, ...]:
+def nullable(stream: StreamDefinition) -> tuple[str, ...]:
     """The optional fields of an event."""
-    return tuple(f["name"] for f in newest("event").definition["fields"] if "null" in f["type"])
+    return tuple(field.name for field in stream.fields if field.optional)
 
 
-@cache
-def _fields() -> dict[str, pa.DataType]:
-    return {field["name"]: _arrow(field["type"]) for field in newest("event").definition["fields"]}
-
-
-@cache
-def _arrow_schema() -> pa.Schema:
+def _arrow_schema(stream: StreamDefinition) -> pa.Schema:
     own: dict[str, pa.DataType] = {
         "key": pa.string(),
         "partition": pa.int32(),
@@ -174,7 +197,8 @@ def _arrow_schema() -> pa.Schema:
         "traceparent": pa.string(),
         "arrived": pa.timestamp("us", "UTC"),
     }
-    return pa.schema({**_fields(), INPUT: pa.struct(list(own.items()))})
+    fields = {field["name"]: _arrow(field["type"]) for field in stream.wire_schema["fields"]}
+    return pa.schema({**fields, INPUT: pa.struct(list(own.items()))})
 
 
 def _arrow(avro: Any) -> pa.DataType:
@@ -182,10 +206,16 @@ def _arrow(avro: Any) -> pa.DataType:
         return _arrow(next(branch for branch in avro if branch != "null"))
     if isinstance(avro, str):
         return _PRIMITIVES[avro]
-    if avro.get("logicalType") == "timestamp-micros":
+    if avro.get("logicalType") == TIME:
         return pa.timestamp("us", "UTC")
-    if avro.get("logicalType") == "decimal":
-        return pa.decimal128(avro["precision"], avro["scale"])
+    if avro.get("logicalType") == "date":
+        return pa.date32()
+    if avro.get("logicalType") == DECIMAL:
+        return pa.decimal128(avro["precision"], avro.get("scale", 0))
     if avro["type"] == "record":
         return pa.struct({field["name"]: _arrow(field["type"]) for field in avro["fields"]})
-    return _arrow(avro["type"])
+    if avro["type"] == "array":
+        return pa.list_(_arrow(avro["items"]))
+    if avro["type"] == "map":
+        return pa.map_(pa.string(), _arrow(avro["values"]))
+    return pa.string() if avro["type"] == "enum" else _arrow(avro["type"])

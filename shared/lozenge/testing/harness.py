@@ -62,7 +62,7 @@ class Harness:
     ) -> None:
         manifest = loaded.declaration
         self._loaded, self._manifest, self._settings = loaded, manifest, settings
-        self._identity = Identity(loaded.name, _RELEASE, True, manifest.key, PLATFORM)
+        self._identity = Identity(loaded.name, _RELEASE, True, loaded.key, PLATFORM, loaded.stream)
         files = ReferenceTables({n: t for n, t in manifest.tables.items() if n not in rows}, loaded.folder)
         versions = Versions(settings.digest, files.take())
         self._files, self._tables = files, files.load(spark())  # what the frames read lives as long as `files`

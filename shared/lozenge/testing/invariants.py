@@ -46,7 +46,7 @@ class Subject:
 
     def __init__(self, case: RunInput, seed: int) -> None:
         self.case, self.seed = case, seed
-        self.kind, self.key = case.loaded.declaration.kind, case.loaded.declaration.key_column
+        self.kind, self.key, self.stream = case.loaded.declaration.kind, case.loaded.key_column, case.loaded.stream
         self.harness = case.harness()
         self.events = list(case.events)
         if failed := {dead_letter.event_id for dead_letter in self.baseline.dead_letters}:
@@ -73,7 +73,7 @@ class Subject:
 
     def batch(self, events: Sequence[CompleteEvent]) -> pa.Table:
         """The events as the job reads them."""
-        return event_table(events, self.key)
+        return event_table(events, self.key, self.stream)
 
     def of_another_entity(self, events: Sequence[CompleteEvent], name: str) -> list[CompleteEvent]:
         """These events with an entity of their own, none later than the last event of the stream."""
@@ -84,7 +84,7 @@ class Subject:
 
 def duplicated(subject: Subject) -> None:
     assert_ids_differ(subject.baseline)
-    assert_same(subject.baseline, subject.run(repeated(subject.events)))
+    assert_same(subject.baseline, subject.run(repeated(subject.events, subject.stream)))
 
 
 def replayed(subject: Subject) -> None:
@@ -100,21 +100,21 @@ def killed(subject: Subject) -> None:
 
 
 def arriving_late(subject: Subject) -> None:
-    _disordered(subject, late(subject.events))
+    _disordered(subject, late(subject.events, subject.stream))
 
 
 def reordered(subject: Subject) -> None:
-    _disordered(subject, shuffled(subject.events, subject.seed))
+    _disordered(subject, shuffled(subject.events, subject.seed, subject.stream))
 
 
 def null_fields(subject: Subject) -> None:
-    optional = [name for name in nullable() if name != subject.key]
+    optional = [name for name in nullable(subject.stream) if name != subject.key]
     lacking = [{**subject.events[-1], name: None, "event_id": f"without-{name}"} for name in optional]
     _assert_nothing_failed(subject.run([*subject.events, *subject.of_another_entity(lacking, "lacking")]))
 
 
 def hostile_values(subject: Subject) -> None:
-    added = subject.of_another_entity(hostile(), "hostile")
+    added = subject.of_another_entity(hostile(stream=subject.stream), "hostile")
     disturbed = subject.run([*subject.events, *added])
     _assert_nothing_failed(disturbed)
     if not subject.kind.state_in_checkpoint:  # an aggregate may count over several entities

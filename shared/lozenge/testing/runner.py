@@ -14,11 +14,13 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import RecordPosition
 from lozenge.detector.author_error import described
 from lozenge.detector.definition import INPUT, Detector, Settings
+from lozenge.detector.input_stream import stream_of
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.package import is_detector
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.spark.internals.python_api import read_types_without_session
+from lozenge.streams.project import Streams
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
 from lozenge.testing.harness import Harness
 from lozenge.testing.table_rows import check_rows
@@ -100,9 +102,12 @@ def of(detector: Detector[Any]) -> LoadedDetector:
 
 
 def with_manifest(detector: Detector[Any], name: str = "under_test", **manifest: Any) -> LoadedDetector:
-    """A detector without a folder. `manifest` are keys of `[tool.lozenge]`, such as kind="stateful"."""
+    """A detector without a folder. `manifest` are keys of `[tool.lozenge]`, such as kind="stateful"; stream="auth" is
+    needed only where there are several."""
     values = {"kind": "rule", "owner": "nobody", "title": "Under test", **manifest}
-    return LoadedDetector(name, "0", detector, Manifest.model_validate(values), Path())
+    declaration = Manifest.model_validate(values)
+    stream = stream_of(declaration, Streams.load(), name)
+    return LoadedDetector(name, "0", detector, declaration, Path(), stream)
 
 
 def run(
@@ -124,7 +129,7 @@ def run(
     if batches is not None and batches < 1:
         raise ValueError(f"batches is {batches}: a batch has at least one event")
     case = case_of(detector, partials, settings, tables)
-    batch = event_table(case.events, case.loaded.declaration.key_column)
+    batch = event_table(case.events, case.loaded.key_column, case.loaded.stream)
     harness = case.harness()
     result = run_of(harness, batch, harness.process(batch, batches))
     for listener in _listeners:
@@ -150,7 +155,7 @@ def case_of(
     )
     for name, rows in (tables or {}).items():
         check_rows(name, rows, loaded.declaration)
-    return RunInput(loaded, values, tables or {}, events(partials))
+    return RunInput(loaded, values, tables or {}, events(partials, loaded.stream))
 
 
 def run_of(harness: Harness, batch: pa.Table, result: BatchResult) -> Run:

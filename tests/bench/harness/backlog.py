@@ -19,6 +19,7 @@ from tests.bench.harness.producer import Feed, Segment, Sent
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Running, empty, started
 from tests.bench.harness.workload import Task
+from tests.streams import RAW_JSON
 
 PEAK = Measure("peak memory", "MB")
 MEASURES = (Measure("events/s/core", "", "higher"), Measure("events/s", "", "higher"), PEAK)
@@ -35,7 +36,7 @@ def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
 
 def write(kafka: KafkaSettings, task: Task, count: int, *, raw: bool = False) -> None:
     """So many events, or `raw` records, and nothing else in their topic."""
-    empty(kafka, TOPICS.raw_json if raw else TOPICS.events)
+    empty(kafka, TOPICS.prefixed(RAW_JSON) if raw else TOPICS.events("auth"))
     with Feed(kafka, task, raw=raw) as feed:
         assert feed.send(Segment(0, count)).delivered == count
 

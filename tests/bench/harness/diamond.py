@@ -11,11 +11,12 @@ from tests.bench.harness.running import empty, started
 from tests.bench.harness.upstream import start_at_earliest
 from tests.bench.harness.webhooks import Webhooks
 from tests.bench.harness.workload import notified
+from tests.streams import RAW_JSON
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
     """Starts all three processes, warms them up, measures each rate."""
-    for topic in (TOPICS.raw_json, TOPICS.events):
+    for topic in (TOPICS.prefixed(RAW_JSON), TOPICS.events("auth")):
         empty(visit.kafka, topic)
     start_at_earliest(visit.kafka)
     with Webhooks() as gauge:

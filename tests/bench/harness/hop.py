@@ -12,6 +12,7 @@ from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, 
 from tests.bench.harness.running import Dead, Running, empty, started
 from tests.bench.harness.statistics import curve, quantile
 from tests.bench.harness.workload import Task, number
+from tests.streams import event_codec
 
 MEASURES = (Measure("p50", "ms"), Measure("p99", "ms"))
 WARM_RATE, WARM_SECONDS = 1000, 5
@@ -35,7 +36,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         Feed(visit.kafka, start.task) as feed,
     ):
         echoes = visit.system.command is None
-        codec = Codec.of("event" if echoes else "alert")
+        codec = event_codec() if echoes else Codec.of("alert")
 
         def number_in(value: bytes) -> int:
             record = codec.decode(value)

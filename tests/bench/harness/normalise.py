@@ -6,13 +6,13 @@ empty and with upstream at the first raw record: it finds no output of an earlie
 
 from collections.abc import Iterator
 
-from lozenge.contracts.avro import Codec
 from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.backlog import MEASURES, drained, write
 from tests.bench.harness.row import START_SECONDS, Cell, Method, Plan, Visit
 from tests.bench.harness.running import empty, stamped
 from tests.bench.harness.upstream import start_at_earliest
 from tests.bench.harness.workload import Task
+from tests.streams import event_codec
 
 RECORD_SECONDS = 75e-6
 """What a system takes for each, about: Python more, Spark less."""
@@ -29,7 +29,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     empty(visit.kafka, output)
     start_at_earliest(visit.kafka)
     with stamped(visit.kafka, output):
-        yield drained(visit, output, Codec.of("event"))
+        yield drained(visit, output, event_codec())
 
 
 def seconds(plan: Plan, task: Task, systems: int) -> float:

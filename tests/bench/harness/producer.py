@@ -12,12 +12,12 @@ from multiprocessing.connection import Connection
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.workload import Task
+from tests.streams import RAW_JSON, event_codec
 
 _LEAD_SECONDS = 0.2
 _FLUSH_SECONDS = 60
@@ -99,8 +99,10 @@ def _serve(kafka: KafkaSettings, task: Task, raw: bool, orders: Connection) -> N
 class _Outlet:
     def __init__(self, kafka: KafkaSettings, task: Task, raw: bool) -> None:
         settings = kafka.client(linger_ms=0, acks="all", queue_buffering_max_messages=1_000_000)
-        self._producer, self._codec, self._task = Producer(settings), Codec.of("event"), task
-        self._topic, self._record = (TOPICS.raw_json, self._raw) if raw else (TOPICS.events, self._event)
+        self._producer, self._codec, self._task = Producer(settings), event_codec(), task
+        self._topic, self._record = (
+            (TOPICS.prefixed(RAW_JSON), self._raw) if raw else (TOPICS.events("auth"), self._event)
+        )
         self._delivered = 0
 
     def send(self, segment: Segment) -> Sent:

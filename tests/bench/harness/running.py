@@ -120,7 +120,7 @@ def process(command: Sequence[str], start: Start, hosts: Sequence[psutil.Process
         yield Running(started, log, hosts)
 
 
-def empty(kafka: KafkaSettings, topic: str = TOPICS.events) -> None:
+def empty(kafka: KafkaSettings, topic: str = TOPICS.events("auth")) -> None:
     """Deletes all of its records, so that a consumer that begins at the earliest one begins at the next."""
     admin = AdminClient(kafka.client())
     partitions = [TopicPartition(topic, p, _TO_THE_END) for p in range(TOPICS.partitions)]

@@ -19,6 +19,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge_upstream.settings import DEMO_TOKEN_KEY
 from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.workload import LIMIT, Kind, Task
+from tests.streams import AUTH, RAW_JSON
 
 FOLDER = Path(__file__).parents[1] / "systems"
 BACKLOG_LINGER_MS = 5
@@ -81,7 +82,7 @@ class Start:
     @property
     def input(self) -> str:
         """The topic of events."""
-        return TOPICS.events
+        return TOPICS.events("auth")
 
     @property
     def output(self) -> str:
@@ -92,7 +93,7 @@ class Start:
         """The same for every peer's program, as JSON: all of this, and the Avro schemas with the ids to write."""
         order = {
             "bootstrap": self.kafka.bootstrap,
-            "raw": TOPICS.raw_json,
+            "raw": TOPICS.prefixed(RAW_JSON),
             "input": self.input,
             "output": self.output,
             "token_key": DEMO_TOKEN_KEY,
@@ -104,8 +105,8 @@ class Start:
             "every": self.task.every,
             "linger_ms": BACKLOG_LINGER_MS if self.backlog else 0,
             "limit": str(LIMIT),
-            "event_schema": newest("event").definition,
-            "event_schema_id": newest("event").id,
+            "event_schema": AUTH.event_schema.definition,
+            "event_schema_id": AUTH.event_schema.id,
             "alert_schema": newest("alert").definition,
             "alert_schema_id": newest("alert").id,
         }

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import fastavro
 
-from lozenge.contracts.schemas import newest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, retained
 from lozenge.process.usage import Meter
 from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.system import BACKLOG, Guarantees, Start, System
+from tests.streams import AUTH
 
 PROJECT = Path(__file__).parents[3]
 RECORDS = 100_000
@@ -28,7 +28,7 @@ NOTHING = Guarantees("none", "never")
 
 def by_fastavro(start: Start) -> Mapping[str, float]:
     """Of up to `RECORDS` records, in this process."""
-    schema = fastavro.parse_schema(newest("event").definition)
+    schema = fastavro.parse_schema(AUTH.event_schema.definition)
     found = retained(start.kafka, start.input, TOPICS.partitions)
     bodies = [io.BytesIO((message.value() or b"")[_FRAME:]) for message, _ in zip(found, range(RECORDS), strict=False)]
     began, cpu = time.monotonic(), time.process_time()
@@ -51,9 +51,9 @@ def _spark(kafka: KafkaSettings) -> Mapping[str, float]:
     from lozenge.spark.session import spark_session
 
     spark = spark_session("decode", cores=1)
-    ranges = bounds(kafka, TOPICS.events, TOPICS.partitions)
-    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events, ranges)
-    frame = canonical_events.events(raw, [newest("event")], "card_id")
+    ranges = bounds(kafka, TOPICS.events("auth"), TOPICS.partitions)
+    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events("auth"), ranges)
+    frame = canonical_events.events(raw, [AUTH.event_schema], AUTH.event_schema, "card_id")
     meter = Meter()
     for _ in ("to warm up", "to measure"):
         began, cpu = time.monotonic(), meter.read().cpu_seconds

@@ -9,6 +9,7 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from tests.downstream.conftest import Desk
+from tests.streams import AUTH
 
 
 @pytest.fixture
@@ -31,4 +32,4 @@ def checkout(tmp_path: Path) -> Path:
 
 def made(checkout: Path, name: str, kind: str = "rule") -> None:
     """A detector as `lozenge new` writes it."""
-    write(checkout / "detectors", name, kind, "tests")
+    write(checkout / "detectors", name, kind, "tests", AUTH)

@@ -13,6 +13,7 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.observe import metrics_reader
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke, lozenge, surroundings
+from tests.streams import AUTH
 
 
 def test_help_needs_no_import_of_spark_or_kafka() -> None:
@@ -113,7 +114,7 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(
 def test_a_wrong_argument_is_reported_before_a_broker_is_needed(
     checkout: Path, arguments: list[str], said: str
 ) -> None:
-    write(checkout / "detectors", "spotter", "rule", "me")
+    write(checkout / "detectors", "spotter", "rule", "me", AUTH)
     run = invoke(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert (run.returncode, said in run.stderr, "Traceback" in run.stderr) == (2, True, False), run.stderr
 

@@ -15,6 +15,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_registry import SchemaRegistrySettings
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE, KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.local.compose import override
 from lozenge_deploy.observe.exporter import PORT
 from lozenge_deploy.releases.detector_catalog import detectors_in
@@ -36,7 +37,7 @@ SETTINGS: tuple[type[FromEnvironment], ...] = (
 )
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
-} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE, PREFIX_VARIABLE}
+} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE, PREFIX_VARIABLE, STREAMS_VARIABLE}
 IMAGES = ROOT / "deploy" / "images"
 
 

@@ -17,6 +17,7 @@ from lozenge_deploy.local.platform_request import FILE, Requested, request, requ
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import invoke
+from tests.streams import FOLDER
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 
@@ -40,8 +41,8 @@ def test_a_file_that_cannot_be_read_is_named_and_changes_nothing_of_what_runs(tm
 
 
 def test_feed_and_routing_file_are_programs_and_variables(tmp_path: Path) -> None:
-    assert "feed" not in programs(tmp_path, KAFKA, (), Requested())
-    found = programs(tmp_path, KAFKA, (), Requested(feed=50.0, routing="/r.toml"))
+    assert "feed" not in programs(tmp_path, KAFKA, FOLDER, (), Requested())
+    found = programs(tmp_path, KAFKA, FOLDER, (), Requested(feed=50.0, routing="/r.toml"))
     assert list(found["feed"].command)[-2:] == ["--rate", "50"]
     assert found["downstream"].environment(0)["LOZENGE_DOWNSTREAM_ROUTING"] == "/r.toml"
 

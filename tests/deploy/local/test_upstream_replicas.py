@@ -14,6 +14,7 @@ from lozenge_deploy.local.upstream_replicas import instance_names
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import lozenge
+from tests.streams import FOLDER
 
 
 def test_a_requested_count_is_shown_and_kept_for_every_later_start(tmp_path: Path) -> None:
@@ -32,7 +33,9 @@ def test_an_impossible_count_is_refused(count: str, because: str, tmp_path: Path
 
 
 def test_every_instance_is_a_program(tmp_path: Path) -> None:
-    names = programs(tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), ("terminal",), Requested(instances=3)).keys()
+    names = programs(
+        tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), FOLDER, ("terminal",), Requested(instances=3)
+    ).keys()
     assert [name for name in names if name.startswith("upstream")] == instance_names(3)
 
 

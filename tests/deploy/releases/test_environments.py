@@ -14,6 +14,7 @@ from lozenge.errors import ToolchainError, UsageError
 from lozenge_deploy.releases import uv as uv_tool
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel, parts_of
 from lozenge_deploy.releases.environments import environment, environment_of, in_environment
+from tests.streams import AUTH
 
 
 class FakeUv:
@@ -107,7 +108,7 @@ def test_the_parts_are_built_once_and_outlive_the_folder(uv: FakeUv, folder: Pat
 
 def test_another_part_is_another_environment() -> None:
     wheel = Wheel(file="spotter-1-py3-none-any.whl", content=b"code")
-    one = Parts("spotter", wheel, "pandas==2.2.0", wheel)
+    one = Parts("spotter", wheel, "pandas==2.2.0", wheel, AUTH)
     others = [
         replace(one, wheel=Wheel(file=wheel.file, content=b"other code")),
         replace(one, lock="pandas==2.2.1"),

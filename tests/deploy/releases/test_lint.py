@@ -8,11 +8,12 @@ import pytest
 
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.lint.folder import findings, problems
+from tests.streams import AUTH
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write(tmp_path, "spotter", "aggregate", "somebody")
+    write(tmp_path, "spotter", "aggregate", "somebody", AUTH)
     return tmp_path / "spotter"
 
 
@@ -118,7 +119,7 @@ def test_all_problems_are_reported_at_once(folder: Path) -> None:
 def test_an_import_that_no_release_has_is_reported_with_its_line(
     folder: Path, file: str, written: str, complaint: str
 ) -> None:
-    write(folder.parent, "neighbour", "rule", "somebody")
+    write(folder.parent, "neighbour", "rule", "somebody", AUTH)
     (folder / "features.py").write_text("LIMIT = 1\n")
     (folder / "sub").mkdir()
     (folder / "sub" / "deep.py").write_text("x = 1\n")
@@ -394,9 +395,9 @@ def test_a_table_whose_codes_no_event_has_is_a_warning(folder: Path) -> None:
     found = findings(folder)
     assert found.problems == []
     assert [warning.partition(": ")[2] for warning in found.warnings] == [
-        "1 value(s) of country are not two capitals, which an event's country is, so no event matches: "
+        "1 value(s) of country are not of the form [A-Z]{2}, as an event's country is, so no event matches: "
         "the first is 'de' in line 4",
-        "2 value(s) of mcc are not four digits, which an event's mcc is, so no event matches: "
+        "2 value(s) of mcc are not of the form [0-9]{4}, as an event's mcc is, so no event matches: "
         "the first is '742' in line 3",
     ]
 

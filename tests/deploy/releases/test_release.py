@@ -13,6 +13,7 @@ from lozenge.errors import DetectorError
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release, described
+from tests.streams import AUTH
 
 LOCK = "toposort==1.10 \\\n    --hash=sha256:ab\n" * 1000
 
@@ -27,6 +28,7 @@ def release(**given: Any) -> Release:
         "settings_schema": {"properties": {}},
         "state_shape": None,
         "schemas": [1, 2],
+        "stream": AUTH,
         "number": 7,
         "digest": "0123456789ab",
         "made_at": datetime(2026, 11, 21, 12, tzinfo=UTC),

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from lozenge_deploy.cli.author.scaffold import write
+from tests.streams import AUTH
 
 
 def quick_detector(checkout: Path, name: str, kind: str) -> Path:
     """A new detector of `kind`, in a new `checkout`, whose own tests take no time."""
     (checkout / "detectors").mkdir()
     (checkout / "pyproject.toml").touch()
-    write(checkout / "detectors", name, kind, "tests")
+    write(checkout / "detectors", name, kind, "tests", AUTH)
     made = checkout / "detectors" / name
     write_quick_tests(made)
     return made

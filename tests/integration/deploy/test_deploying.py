@@ -162,6 +162,6 @@ def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: C
     folder = quick_detector(tmp_path, "deployed_merchant", "rule")
     project = folder / "pyproject.toml"
     project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
-    absent = re.escape(kafka.topics.events_by("merchant"))
+    absent = re.escape(kafka.topics.events("auth", "merchant"))
     with pytest.raises(UsageError, match=f"it reads {absent}, which does not exist"):
         prepare(folder, kafka, control, state=None, settings={})

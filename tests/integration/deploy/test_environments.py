@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import ToolchainError
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.releases.build import CHECKOUT, parts_of
-from lozenge_deploy.releases.environments import environment_of
+from lozenge_deploy.releases.environments import STREAMS, environment_of
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +27,7 @@ def folder(cache: Path, tmp_path: Path) -> Path:
 def job(python: Path, *which: str) -> subprocess.CompletedProcess[str]:
     """Starts the detector in its environment with no broker to find, away from the checkout."""
     command = [str(python), "-m", "lozenge.job", *which]
-    environment = {"LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    environment = {"LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1", STREAMS_VARIABLE: str(python.parents[1] / STREAMS)}
     return subprocess.run(command, capture_output=True, text=True, cwd=python.parents[1], env=environment)
 
 

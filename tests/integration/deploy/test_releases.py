@@ -21,6 +21,7 @@ from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import Releases, environment_for
 from tests.deploy.sparkless_environments import install
 from tests.deploy.wheel_project import project
+from tests.streams import AUTH
 
 MODULE = '''"""Finds nothing; it misses everything."""
 
@@ -75,13 +76,14 @@ def built(name: str, content: bytes = b"wheel") -> Built:
         detector=name,
         version="1.0.0",
         declaration=Manifest(kind=DetectorKind.RULE, owner="tests", title="A test"),
+        stream=AUTH,
         settings={},
         settings_digest="",
         settings_schema={},
         state_shape=None,
         schemas=[],
     )
-    return Built(Parts(name, wheel, "", library), description)
+    return Built(Parts(name, wheel, "", library, AUTH), description)
 
 
 def says(python: Path, module: str) -> list[str]:

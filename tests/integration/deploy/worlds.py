@@ -18,6 +18,7 @@ from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.command import invoke
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
+from tests.streams import AUTH
 
 QUICK_AGENT = """
 from lozenge.process.shutdown import end
@@ -44,7 +45,7 @@ class World:
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):
-            write(folder / "detectors", detector, "rule", "tests")
+            write(folder / "detectors", detector, "rule", "tests", AUTH)
             declaration = self.source(detector) / "pyproject.toml"
             declaration.write_text(declaration.read_text("utf-8") + OWN_JVM, "utf-8")
 

@@ -24,6 +24,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from tests.integration.downstream.notifier_process import NotifierProcess
 from tests.integration.probe import Record, TopicProbe
+from tests.streams import every_topic
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that replaces at once the one that had this name before."""
@@ -179,7 +180,7 @@ def world_of(kafka: KafkaSettings, folder: Path, store: str) -> Iterator[World]:
         )
         world, topics = World(kafka, receiver, folder, store), kafka.topics
         detectors = [topic for name in ("one", "two") for topic in topics.detector(name).contracts()]
-        ensure_topics(kafka, [*topics.platform_topics(), *detectors])
+        ensure_topics(kafka, [*every_topic(topics), *detectors])
         for topic in (topics.notifications, topics.feedback, topics.dead_letters("downstream")):
             world.probes[topic] = probe = TopicProbe(world.kafka, topic)
             stack.callback(probe.join)

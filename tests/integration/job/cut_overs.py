@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lozenge import Detector
-from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.lifecycle.job_loop import JobLoop
@@ -18,6 +17,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase
 from tests.integration.harness import Crash, committed, event, group_offsets, new_detector, send, wait_for
 from tests.integration.job.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
+from tests.streams import event_codec
 
 
 def a_detector(kind: str, kafka: KafkaSettings, folder: Path) -> LoadedDetector:
@@ -110,7 +110,7 @@ class MeetsPoison(JobLoop):
         in_flight, run.in_flight = run.in_flight, True  # so that it waits for a batch
         assert super()._perform(action, happened) is None
         run.in_flight = in_flight
-        send(self.parts.kafka, [Codec.of("event").encode(event(-1))[:-9]])
+        send(self.parts.kafka, [event_codec().encode(event(-1))[:-9]])
         return None
 
 

@@ -16,7 +16,6 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.sql import SparkSession
 
 from lozenge import Event, Settings, State, fold
-from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.tables.reference_tables import ReferenceTables
@@ -42,10 +41,11 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.coverage import Versions
+from tests.streams import event_codec
 
 Message = tuple[int, int, bytes]
 """Partition, offset and value of a record."""
-EVENT = Codec.of("event")
+EVENT = event_codec()
 END_SECONDS = 0.5
 """How long a batch looks for the end of its partitions, after its first record."""
 

@@ -77,7 +77,7 @@ def a_moment() -> float:
 
 def nothing_before(kafka: KafkaSettings) -> float:
     """A moment before all that will be sent, and no retained event is older, so nobody need wait for it."""
-    clients.trim(kafka, kafka.topics.events, clients.ends(kafka, kafka.topics.events))
+    clients.trim(kafka, kafka.topics.events("auth"), clients.ends(kafka, kafka.topics.events("auth")))
     return time.time() - SLACK_SECONDS
 
 

@@ -27,6 +27,7 @@ from lozenge.protocol.coverage import BACKFILLED, RECONFIGURED, STARTED, Coverag
 from tests.integration import clients
 from tests.integration.clients import ends
 from tests.integration.harness import alerts, committed, group_offsets, new_detector
+from tests.streams import AUTH
 
 CARD = "card_1"
 
@@ -46,7 +47,7 @@ def feed(kafka: KafkaSettings, count: int) -> None:
     producer = clients.clients(kafka).producer
     for partition in range(kafka.partitions):
         for _ in range(count):
-            producer.produce(kafka.topics.events, b"no event", None, partition)
+            producer.produce(kafka.topics.events("auth"), b"no event", None, partition)
     assert producer.flush(30) == 0
 
 
@@ -169,7 +170,7 @@ def test_at_most_once_starts_at_the_end_unless_it_was_a_standby(
     if was_standby:
         assert (now.claim.offsets, stored) == (first.committer.offsets, [b"{}"])
     else:
-        assert (now.claim.offsets, stored) == (ends(kafka, kafka.topics.events), [b"{}", None])
+        assert (now.claim.offsets, stored) == (ends(kafka, kafka.topics.events("auth")), [b"{}", None])
 
 
 @pytest.mark.parametrize("was_standby", [False, True])
@@ -180,7 +181,7 @@ def test_newest_first_skips_more_than_a_batch_unless_it_was_a_standby(
     begin = job(kafka, loaded, 1).claim.offsets
     feed(kafka, 3)
     now = job(kafka, loaded, 2, was_standby=was_standby)
-    assert now.claim.offsets == (begin if was_standby else ends(kafka, kafka.topics.events))
+    assert now.claim.offsets == (begin if was_standby else ends(kafka, kafka.topics.events("auth")))
     assert BACKFILLED not in {s.reason for s in segments(kafka, loaded)}
 
 
@@ -202,7 +203,7 @@ def test_alerts_published_ahead_of_their_offsets_are_skipped_until_those_are_com
     batches = realtime.declaration.model_copy(
         update={"mode": DetectorMode.MICRO_BATCH, "trigger": timedelta(seconds=1)}
     )
-    last = job(kafka, LoadedDetector(realtime.name, "2.0.0", realtime.detector, batches, tmp_path), 3)
+    last = job(kafka, LoadedDetector(realtime.name, "2.0.0", realtime.detector, batches, tmp_path, AUTH), 3)
     assert len(last.claim.skipped.published) == 3
     assert last.committer.metadata.output_ahead
     last.commit(1, 2, 3, 4, more=1)

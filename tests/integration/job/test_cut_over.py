@@ -58,7 +58,7 @@ def test_a_standby_continues_exactly_where_the_release_before_ended(
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
-        ends = clients.ends(kafka, kafka.topics.events)
+        ends = clients.ends(kafka, kafka.topics.events("auth"))
         wait_for(lambda: new.run.runner.offsets == ends, "the end of the events: a repeat would have come before")
     emitted = alerts(kafka, loaded.name)
     assert {a["release"] for a in emitted} == {"r1", "r2"}
@@ -83,10 +83,10 @@ def test_a_rebuild_folds_history_by_another_key_and_emits_only_new_alerts(
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
     clients.trim(
-        kafka, kafka.topics.events, clients.ends(kafka, kafka.topics.events)
+        kafka, kafka.topics.events("auth"), clients.ends(kafka, kafka.topics.events("auth"))
     )  # others have written what nobody can read
     send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
-    move(kafka, name, clients.ends(kafka, kafka.topics.events))
+    move(kafka, name, clients.ends(kafka, kafka.topics.events("auth")))
     other = replace(loaded, detector=Detector(by_merchant, settings=Above))
     with under_replacement(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()

@@ -13,7 +13,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, truncated_headers
 from lozenge.contracts.record import Record
-from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
@@ -40,6 +40,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
+from tests.streams import AUTH, RAW_JSON, event_codec
 
 TOPICS = Topics()
 
@@ -65,12 +66,12 @@ def fixed(bad: str = "") -> JobSettings:
 def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> LoadedDetector:
     """A rule with a dead letter of an event of each of the merchants, under the card at its position."""
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
-    codec = Codec.of("event")
+    codec = event_codec()
     written = [
         dead(
             kafka,
             loaded.name,
-            kafka.topics.events,
+            kafka.topics.events("auth"),
             f"card_{c}",
             "detect",
             place=(c % 4, n),
@@ -142,7 +143,7 @@ def test_a_replay_emits_what_the_live_job_would_have_and_counts_what_fails_again
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the alerts")
         wait_for(lambda: len(open_(kafka, loaded)) == 3, "the dead letters")
     before = {dead_letter.key: dead_letter for dead_letter in open_(kafka, loaded)}
-    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", kafka.topics.events)}
+    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", kafka.topics.events("auth"))}
 
     assert list(replay(loaded, fixed("b"), kafka, DeadLetterSelection(), in_order=False)) == [ReplayStep(3, 2, 1, 0, 0)]
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2"]
@@ -215,11 +216,11 @@ def test_records_that_are_no_events_are_dead_letters_with_the_reason_and_no_floo
 
 def beyond_the_calendar() -> bytes:
     """An event whose raw record was written in the year 58134, by the clock of its producer."""
-    definition = newest("event").definition
+    definition = AUTH.event_schema.definition
     raw = next(field for field in definition["fields"] if field["name"] == "raw")
     next(field for field in raw["type"]["fields"] if field["name"] == "timestamp")["type"] = "long"
     good = event(1)
-    plain = Schema(newest("event").id, "event", 1, json.dumps(definition))
+    plain = Schema(AUTH.event_schema.id, AUTH.schema_name, 1, json.dumps(definition))
     return Codec(plain).encode(good | {"raw": good["raw"] | {"timestamp": 1_772_366_400_000_000_000}})
 
 
@@ -259,10 +260,10 @@ def _open_breakers(runner: Any) -> Any:
 
 
 def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSettings) -> None:
-    write(kafka, [dead(kafka, "upstream", kafka.topics.raw_json, "key_of_a_test", "normalise", times=2)])
+    write(kafka, [dead(kafka, "upstream", kafka.topics.prefixed(RAW_JSON), "key_of_a_test", "normalise", times=2)])
     mine = DeadLetterSelection(key="key_of_a_test")
     assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping fixed")] == [1]
-    [raw] = [record for record in committed(kafka, kafka.topics.raw_json) if record.key == b"key_of_a_test"]
+    [raw] = [record for record in committed(kafka, kafka.topics.prefixed(RAW_JSON)) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
     assert headers["traceparent"] == b"00-1-2-01"
@@ -277,7 +278,7 @@ def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSetti
     [
         ("upstream", TOPICS.notifications, "normalise", "did not come from a topic that it reads"),
         ("upstream", "no_such_topic", "normalise", "did not come from a topic that it reads"),
-        ("downstream", TOPICS.raw_json, "decode", "did not come from a topic that it reads"),
+        ("downstream", TOPICS.prefixed(RAW_JSON), "decode", "did not come from a topic that it reads"),
         ("downstream", TOPICS.detector("x").alerts, "deliver", "a webhook refused 1:0 in every attempt"),
     ],
 )
@@ -310,7 +311,7 @@ def _dead_letter(app: str, record: Record) -> DeadLetter:
 
 def test_the_command_lists_shows_and_drops_and_the_history_has_it(kafka: KafkaSettings, tmp_path: Path) -> None:
     name = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path).name
-    write(kafka, [dead(kafka, name, kafka.topics.events, f"card_{n}", "detect", times=n) for n in (1, 2)])
+    write(kafka, [dead(kafka, name, kafka.topics.events("auth"), f"card_{n}", "detect", times=n) for n in (1, 2)])
 
     def said(*arguments: str) -> Any:
         run = lozenge(*arguments, "-o", "json", cwd=tmp_path, **kafka.variables)
@@ -325,7 +326,7 @@ def test_the_command_lists_shows_and_drops_and_the_history_has_it(kafka: KafkaSe
     assert (whole["value"], whole["resolution"], whole["from"]) == (
         {"pan": 1},
         "unresolved",
-        f"{kafka.topics.events} 3:17",
+        f"{kafka.topics.events('auth')} 3:17",
     )
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
     assert said("dlq", "drop", name, rows[1]["position"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]

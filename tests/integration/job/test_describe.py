@@ -15,6 +15,7 @@ from lozenge.errors import DetectorError
 from lozenge.job.tools.describe import describe as described
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.build import CHECKOUT
+from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +106,7 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     spark: SparkSession, tmp_path: Path, code: str, operator: str, hint: str
 ) -> None:
     folder = tmp_path / "quick"
-    write(tmp_path, "quick", "rule", "tests")
+    write(tmp_path, "quick", "rule", "tests", AUTH)
     project, module = folder / "pyproject.toml", folder / "quick.py"
     project.write_text(project.read_text("utf-8") + '\nmode = "realtime"\n', "utf-8")
     lines = (

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.schemas import Schema
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
@@ -44,6 +44,7 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.job.sparkless import parts_of
+from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
 
@@ -163,7 +164,7 @@ def test_a_release_alongside_the_live_one_leaves_it_untouched(kafka: KafkaSettin
     ensure_topics(kafka, kafka.topics.shadow(loaded.name, "dev").contracts())
     with running(loaded, kafka, None, tmp_path / "live", generation=3) as run:
         send(kafka, [event(1_000)])
-        ends = clients.ends(kafka, kafka.topics.events)
+        ends = clients.ends(kafka, kafka.topics.events("auth"))
         wait_for(lambda: run.runner.offsets == ends, "the live job's first batch")
         live = group_offsets(kafka, loaded.name)
         with running(loaded, kafka, None, tmp_path / "dev", live=False, release="dev", generation=9):
@@ -197,7 +198,9 @@ def test_one_poisoned_record_in_a_hundred_costs_one_dead_letter(
     assert headers["__connect.errors.connector.name"] == loaded.name.encode()
     assert (headers["x"], headers["attempt"]) == (b"1", b"1")
     original = next(
-        r for r in committed(kafka, kafka.topics.events) if r.value == dead_letter.value and r.key == dead_letter.key
+        r
+        for r in committed(kafka, kafka.topics.events("auth"))
+        if r.value == dead_letter.value and r.key == dead_letter.key
     )
     assert headers["__connect.errors.offset"] == str(original.offset).encode()
 
@@ -301,9 +304,9 @@ def test_a_field_that_upstream_adds_reaches_a_running_detector_without_a_restart
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    grown = newest("event").definition
+    grown = AUTH.event_schema.definition
     grown["fields"].append({"name": "risk_hint", "type": ["null", "string"], "default": None})
-    schema = Schema(901, "event", 2, json.dumps(grown))
+    schema = Schema(901, AUTH.schema_name, 2, json.dumps(grown))
     with running(loaded, kafka, spark, tmp_path) as run:
         send(kafka, [event(1, amount="150.00")])
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 1, "the first alert")

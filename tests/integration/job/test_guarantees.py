@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
 from lozenge.detector.events import Alert
@@ -50,6 +49,7 @@ from tests.integration.harness import (
 )
 from tests.integration.job.sparkless import parts_of
 from tests.integration.job.traffic import counting, minutes
+from tests.streams import event_codec
 
 pytestmark = pytest.mark.integration
 
@@ -117,16 +117,16 @@ class Halting(JobLoop):
 
 def send_a_batch(kafka: KafkaSettings, card: str, hour: int) -> None:
     """Sends events of one card in one transaction, so that no two batches share them."""
-    writer, codec, key = TransactionalWriter(kafka, f"{card}-feed"), Codec.of("event"), card.encode()
+    writer, codec, key = TransactionalWriter(kafka, f"{card}-feed"), event_codec(), card.encode()
     sent = [event(next(_numbers), card, at=timedelta(hours=hour, seconds=20 * n)) for n in range(EVENTS)]
     partition = partition_of(key, kafka.topics.partitions)
     writer.fence()
-    writer.write([Record(kafka.topics.events, partition, key, codec.encode(e)) for e in sent])
+    writer.write([Record(kafka.topics.events("auth"), partition, key, codec.encode(e)) for e in sent])
 
 
 def caught_up(kafka: KafkaSettings, run: Running) -> None:
     """Waits until it has decided all events that there are: what is sent from now on is a batch of its own."""
-    ends = clients.ends(kafka, kafka.topics.events)
+    ends = clients.ends(kafka, kafka.topics.events("auth"))
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 

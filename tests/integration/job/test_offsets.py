@@ -72,12 +72,14 @@ def now(kafka: KafkaSettings, detector: str) -> dict[int, int]:
 
 def ends(kafka: KafkaSettings) -> dict[int, int]:
     """Where the events end."""
-    return clients.ends(kafka, kafka.topics.events)
+    return clients.ends(kafka, kafka.topics.events("auth"))
 
 
 def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
     """Moves it as `lozenge offsets` does."""
-    offset_reset.commit(kafka, OffsetReset(detector, kafka.topics.events, now(kafka, detector), then, "keep", None))
+    offset_reset.commit(
+        kafka, OffsetReset(detector, kafka.topics.events("auth"), now(kafka, detector), then, "keep", None)
+    )
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_a_move_leaves_the_partitions_that_it_does_not_name(
     begin, _ = ends(kafka), large(kafka, 16)
     process(over_limit)
     requested = OffsetReset(
-        over_limit.name, kafka.topics.events, now(kafka, over_limit.name), {0: begin[0]}, "keep", None
+        over_limit.name, kafka.topics.events("auth"), now(kafka, over_limit.name), {0: begin[0]}, "keep", None
     )
     large(kafka, 16)
     process(over_limit)
@@ -260,7 +262,9 @@ def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
     ):
         process(over_limit)
     assert emitted(kafka, over_limit.name) == dict.fromkeys(ids, 1)
-    offset_reset.commit(kafka, OffsetReset(over_limit.name, kafka.topics.events, last, ends(kafka), "keep", None))
+    offset_reset.commit(
+        kafka, OffsetReset(over_limit.name, kafka.topics.events("auth"), last, ends(kafka), "keep", None)
+    )
     process(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
     coverage = read_log(kafka, kafka.topics.detector(over_limit.name).coverage, CoverageSegment)

@@ -31,6 +31,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
+from tests.streams import AUTH
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -188,7 +189,7 @@ def test_a_release_that_leaves_the_mode_publishes_nothing_again(
     declared = realtime.declaration.model_copy(
         update={"mode": DetectorMode.MICRO_BATCH, "trigger": timedelta(seconds=1)}
     )
-    batches = LoadedDetector(realtime.name, "2.0.0", realtime.detector, declared, tmp_path)
+    batches = LoadedDetector(realtime.name, "2.0.0", realtime.detector, declared, tmp_path, AUTH)
     with running(batches, kafka, spark, tmp_path, generation=2) as run:
         send(kafka, some_events(100, 50))
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.detector_mode import DetectorMode
-from lozenge.contracts.schemas import newest
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
@@ -38,6 +37,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
+from tests.streams import AUTH
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -151,7 +151,7 @@ def test_alerts_published_before_a_stop_are_not_published_again(
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
     longer = LoadedDetector(
-        loaded.name, "1.0.0", loaded.detector, _changed(loaded, trigger=timedelta(minutes=5)), tmp_path
+        loaded.name, "1.0.0", loaded.detector, _changed(loaded, trigger=timedelta(minutes=5)), tmp_path, AUTH
     )
     for generation in (2, 3):  # neither gets as far as a commit
         send(kafka, uses(100 * generation, each=2))
@@ -182,7 +182,10 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     spark: SparkSession, tmp_path: Path, counted: Any, operator: str
 ) -> None:
     stream = canonical_events.events(
-        spark.readStream.schema(kafka_source.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id"
+        spark.readStream.schema(kafka_source.RECORDS).parquet(str(tmp_path)),
+        [AUTH.event_schema],
+        AUTH.event_schema,
+        "card_id",
     )
     declared = Manifest.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
     frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))
@@ -241,7 +244,7 @@ def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
         emitted.append([_as_said(record, loaded.name) for record in records])
     assert sorted(emitted[0], key=str) == sorted(emitted[1], key=str)
     other = _changed(loaded, mode=DetectorMode.MICRO_BATCH, trigger=timedelta(seconds=1))
-    left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
+    left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path, AUTH)
     with running(left, kafka, spark, tmp_path, generation=2):
         send(kafka, uses(200, each=1))
         wait_for(lambda: alerted_bands(kafka, loaded.name) == each_once("3", "5"), "the alerts of both")

@@ -176,11 +176,11 @@ def test_the_replay_of_a_dead_letter_finds_what_was_listed_when_its_event_failed
     def failed(number: int, offset: int) -> Record:
         """The dead letter of an event at this offset of partition 3."""
         value = EVENT.encode(event(number, card=card))
-        return dead(kafka, loaded.name, kafka.topics.events, card, "detect", place=(3, offset), value=value)
+        return dead(kafka, loaded.name, kafka.topics.events("auth"), card, "detect", place=(3, offset), value=value)
 
     def processed(since: int, tables: dict[str, str]) -> Record:
         """What the live job writes when it has taken other tables."""
-        input_id, before = topic_id(kafka, kafka.topics.events), {3: since} if since else {}
+        input_id, before = topic_id(kafka, kafka.topics.events("auth")), {3: since} if since else {}
         segment = CoverageSegment("reconfigured", "r1", "d", 1, before, {3: since}, input_id=input_id, tables=tables)
         return segment.record(kafka.topics.detector(loaded.name).coverage)
 

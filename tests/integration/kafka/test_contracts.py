@@ -13,16 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.card_numbers import has_card_number, has_card_number_column
 from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import partition_column, partition_of
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import avro
 from tests.shared.contracts.card_number_texts import MASKED, UNTOUCHED
+from tests.streams import AUTH, event_codec
 
 KEYS = [f"card_{random.Random(n).getrandbits(96):024x}" for n in range(9_990)] + [
     "a", "ab", "äöü", "卡片", "🂡", " ", "0", "card", "x" * 500, "\x00",
@@ -80,7 +79,7 @@ def test_an_amount_of_money_has_the_same_text_in_spark_and_in_python(spark: Spar
 
 
 def test_an_event_has_the_same_bytes_from_spark_and_from_python(spark: SparkSession) -> None:
-    codec, schema = Codec.of("event"), newest("event")
+    codec, schema = event_codec(), AUTH.event_schema
     records = [_event(n) for n in range(500)]
     encoded = [codec.encode(record) for record in records]
     frame = spark.createDataFrame([(value,) for value in encoded], "value binary")

@@ -16,16 +16,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.avro import Codec
-from lozenge.contracts.schemas import newest
 from lozenge.errors import DecodeError
 from lozenge.spark import avro
 from tests.shared.contracts.example_event import EVENT as EXAMPLE
+from tests.streams import AUTH, event_codec
 
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "4000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 BATCH = 10_000
-CODEC, EVENT = Codec.of("event"), newest("event")
+CODEC, EVENT = event_codec(), AUTH.event_schema
 GOOD = EXAMPLE | {"merchant_id": "händler"}
 FRAME = CODEC.encode(GOOD)
 DIVIDED = (

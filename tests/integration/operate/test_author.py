@@ -17,6 +17,7 @@ from lozenge_deploy.cli.author import scaffold
 from lozenge_deploy.releases.lint.folder import problems
 from lozenge_deploy.releases.test_run import test_command as command_of_tests
 from tests.deploy.command import ROOT, invoke
+from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
 
@@ -118,7 +119,7 @@ def _write_a_package(detectors: Path, name: str, limit: str) -> None:
 
     Its name and those of its modules may begin as those of tests do.
     """
-    scaffold.write(detectors, name, "rule", "you")
+    scaffold.write(detectors, name, "rule", "you", AUTH)
     folder = detectors / name
     main = (folder / f"{name}.py").read_text("utf-8")
     main = main.replace("\n\n\nclass", "\n\nfrom .lists.known import KNOWN\nfrom .test_rules import risk\n\n\nclass", 1)
@@ -159,7 +160,7 @@ def _write_that_of_the_guide(detectors: Path) -> None:
 
 
 def _write_that_of_the_tutorial(detectors: Path) -> None:
-    scaffold.write(detectors, "big_cash", "rule", "you")
+    scaffold.write(detectors, "big_cash", "rule", "you", AUTH)
     tutorial = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
     blocks = re.findall(r"<!-- edit: (\S+) -->\n```diff\n(.*?)```", tutorial, re.DOTALL)
     assert [name for name, _ in blocks] == ["big_cash.py", "test_big_cash.py"]
@@ -178,7 +179,7 @@ def _edited(text: str, diff: str) -> str:
 
 
 def _write_one_that_reads_the_clock(detectors: Path) -> None:
-    scaffold.write(detectors, "wrong_clock", "rule", "you")
+    scaffold.write(detectors, "wrong_clock", "rule", "you", AUTH)
     module = detectors / "wrong_clock" / "wrong_clock.py"
-    module.write_text(module.read_text().replace('"merchant_id"', "F.current_timestamp().cast('string')"))
+    module.write_text(module.read_text().replace('"card_id"', "F.current_timestamp().cast('string')"))
     (detectors / "wrong_clock" / "test_wrong_clock.py").write_text(OF_WRONG_CLOCK)

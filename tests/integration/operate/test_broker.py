@@ -35,6 +35,7 @@ from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.supervision.log_shipper import Shipper
 from tests.integration.harness import wait_for
+from tests.streams import every_topic
 
 PROXIED, PROXY = free_port(0), 1
 
@@ -57,7 +58,7 @@ def test_a_client_behind_a_proxy_gets_the_address_of_the_proxy(own: EmbeddedBrok
 def test_records_survive_a_stop_and_a_kill_and_clients_continue(own: EmbeddedBroker, tmp_path: Path) -> None:
     _create(own.bootstrap, "written")
     before, kafka = own.bootstrap, KafkaSettings(bootstrap=own.bootstrap)
-    ensure_topics(kafka, kafka.topics.platform_topics())
+    ensure_topics(kafka, every_topic(kafka.topics))
     writer, group = TransactionalWriter(kafka, "writer"), ConsumerGroup(kafka, "writer", "written", 1)
     writer.fence()
     log, shipper = tmp_path / "job.log", Shipper(kafka)

@@ -36,7 +36,7 @@ def test_status_shows_what_reports_and_peek_what_was_sent(kafka: KafkaSettings, 
     assert (row["release"], row["records"]) == ("1.2.0", 7)
 
     send(kafka, [event(n, card=f"card_{n}") for n in range(20)])
-    run = invoke("peek", kafka.topics.events, "-n", "3", "-o", "json", cwd=tmp_path, **kafka.variables)
+    run = invoke("peek", kafka.topics.events("auth"), "-n", "3", "-o", "json", cwd=tmp_path, **kafka.variables)
     rows = json.loads(run.stdout)
     assert len(rows) == 3
     assert all(row["value"]["event_id"].startswith("event-") for row in rows)

@@ -20,13 +20,14 @@ from lozenge_upstream.streaming.group_position import Position
 from tests.deploy.command import lozenge
 from tests.integration import clients
 from tests.integration.harness import move
+from tests.streams import RAW_JSON, every_topic, output
 
 
 @pytest.fixture
 def raw(kafka: KafkaSettings) -> str:
     """A raw topic of two partitions with 300 records in the first, of which upstream has committed 200."""
-    ensure_topics(kafka, kafka.topics.platform_topics())
-    topic = kafka.topics.raw_json
+    ensure_topics(kafka, every_topic(kafka.topics))
+    topic = kafka.topics.prefixed(RAW_JSON)
     if not clients.ends(kafka, topic)[0]:
         producer = Producer(kafka.client())
         for number in range(300):
@@ -48,7 +49,7 @@ def commit(kafka: KafkaSettings, topic: str, offsets: dict[int, int]) -> None:
 
 def starts(kafka: KafkaSettings, topic: str) -> dict[str, int]:
     """Where upstream resumes in the topic."""
-    position = Position(kafka, "upstream")
+    position = Position(kafka, "upstream", output(kafka))
     try:
         return position.read({topic: range(kafka.partitions)})[topic]
     finally:

@@ -20,6 +20,7 @@ from lozenge_downstream.store.tables import DUE
 from tests.deploy.command import ROOT, invoke
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.harness import committed, event
+from tests.streams import RAW_JSON, event_codec
 
 DETECTOR = "asked_why"
 CARD = "card_asked"
@@ -54,11 +55,11 @@ def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, i
 
 
 def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -> None:
-    raw = written(kafka, kafka.topics.raw_json, b"{}")
+    raw = written(kafka, kafka.topics.prefixed(RAW_JSON), b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
     processed = event(1, card=CARD, amount="300.00")
     event_position = written(
-        kafka, kafka.topics.events, Codec.of("event").encode(processed | {"raw": processed["raw"] | coordinates})
+        kafka, kafka.topics.events("auth"), event_codec().encode(processed | {"raw": processed["raw"] | coordinates})
     )
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},

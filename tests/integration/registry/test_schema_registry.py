@@ -26,8 +26,10 @@ from lozenge_deploy.operations.schema_export import write_apicurio_archive
 from tests.brokers import Broker
 from tests.deploy.command import ROOT
 from tests.integration.registry.apicurio import NotFetched, apicurio, import_archive
+from tests.streams import AUTH, every_topic
 
-IMPORTED = [schema.with_id(schema.id + 1000) for schema in locked()]
+EVENTS = [AUTH.schema_by_text]
+IMPORTED = [schema.with_id(1000 + number) for number, schema in enumerate([*locked(), *EVENTS], 2)]
 """The ids of another platform's topics, which no lock file gives."""
 
 
@@ -49,7 +51,7 @@ def kafka(broker: Broker) -> KafkaSettings:
     """A platform of the test's own, with the topic of schemas alone."""
     platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.")
     schemas = platform.topics.control.schemas
-    ensure_topics(platform, [topic for topic in platform.topics.platform_topics() if topic.name == schemas])
+    ensure_topics(platform, [topic for topic in every_topic(platform.topics) if topic.name == schemas])
     return platform
 
 
@@ -118,7 +120,7 @@ def test_a_stock_consumer_reads_our_records_under_the_registrys_id(
 def test_a_process_whose_schemas_are_announced_needs_no_registry(
     kafka: KafkaSettings, registry: SchemaRegistrySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register_all(kafka, SchemaRegistry(registry))
+    register_all(kafka, SchemaRegistry(registry), EVENTS)
     monkeypatch.setenv("SCHEMA_REGISTRY_URL", f"http://127.0.0.1:{free_port(0)}")
     settle_ids(kafka, ["notification", "feedback"])
     assert newest("feedback").id == ids(IMPORTED)["feedback", newest("feedback").version]
@@ -155,20 +157,20 @@ def test_an_unreachable_registry_is_named_with_what_to_do(
 def test_a_url_that_is_no_registry_is_refused(kafka: KafkaSettings, registry: SchemaRegistrySettings) -> None:
     elsewhere = SchemaRegistrySettings(url=registry.url.replace("ccompat/v7", "nothing"))
     with pytest.raises(SchemaError, match="does not know the request"):
-        register_all(kafka, SchemaRegistry(elsewhere))
+        register_all(kafka, SchemaRegistry(elsewhere), EVENTS)
 
 
 def test_a_platform_keeps_the_ids_with_which_it_began(kafka: KafkaSettings, registry: SchemaRegistrySettings) -> None:
     announce(kafka, [newest("alert")])
     with pytest.raises(SchemaError, match="records of alert v2 have id 7, but the registry gave it 1007") as refused:
-        register_all(kafka, SchemaRegistry(registry))
+        register_all(kafka, SchemaRegistry(registry), EVENTS)
     assert "lozenge schemas export" in refused.value.hint
 
 
 def test_an_id_that_means_another_schema_is_refused(kafka: KafkaSettings, registry: SchemaRegistrySettings) -> None:
     announce(kafka, [Schema(1002, "former", 3, newest("alert").text)])
     with pytest.raises(SchemaError, match="the registry gave alert v1 id 1002, which former v3 has"):
-        register_all(kafka, SchemaRegistry(registry))
+        register_all(kafka, SchemaRegistry(registry), EVENTS)
 
 
 def _version(version: int, *fields: str) -> Schema:
@@ -216,4 +218,4 @@ def test_the_command_registers_and_exports_with_the_ids_in_use(
     ]
     assert [row["schema"] for row in exported] == [schema.text for schema in IMPORTED]
     assert command("export", "--apicurio", str(tmp_path / "none" / "x.zip")) == 2
-    assert ids_in_use(announced(kafka)) == IMPORTED
+    assert ids_in_use(announced(kafka), EVENTS) == IMPORTED

@@ -29,6 +29,7 @@ from lozenge_upstream.streaming.queries import Queries
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.upstream_bench import DEADLINE_SECONDS, KEY
+from tests.streams import AUTH, AUTH_MAPPINGS, output
 
 INSTANCE = "upstream-in-process"
 POINTS = ("before begin", "before send", "before send_offsets", "before commit", "after commit")
@@ -114,12 +115,17 @@ def run_until(
 ) -> Counter[str]:
     """Runs an instance on all partitions of `sources` until `condition` holds for its metrics, which are the result."""
     given = UpstreamSettings(token_key=KEY, **{"trigger_seconds": 0.2} | settings)  # type: ignore[arg-type]
-    mappings = [m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)}) for m in load() if m.source in sources]
+    mappings = [
+        m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)})
+        for m in load(AUTH_MAPPINGS)
+        if m.source in sources
+    ]
     counts = topic_admin.partitions(kafka)
     length = RealtimeBatchDuration(spark, given.short_batches)
-    queries = Queries(spark, kafka, given, mappings, counts, length)
+    target = output(kafka, *(AUTH.copies if given.rekeys is None else given.rekeys))
+    queries = Queries(spark, kafka, given, target, mappings, counts, length)
     metrics = UpstreamMetrics("upstream", INSTANCE)
-    position = Position(kafka, "upstream")
+    position = Position(kafka, "upstream", target)
     deadline = time.monotonic() + DEADLINE_SECONDS
 
     def samples() -> Counter[str]:

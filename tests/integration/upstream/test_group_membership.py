@@ -17,6 +17,7 @@ from lozenge_upstream.streaming.transactional_producer import TransactionalProdu
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.harness import group_offsets, wait_for
 from tests.integration.upstream.upstream_bench import Bench
+from tests.streams import RAW_JSON
 
 SESSION_SECONDS = 2.0
 ALL = range(4)
@@ -28,7 +29,7 @@ class Group:
 
     def __init__(self, bench: Bench, spark: SparkSession, closing: ExitStack) -> None:
         self.bench = bench
-        self.name, self.topic = f"group-{uuid4().hex[:8]}", bench.topics.raw_json
+        self.name, self.topic = f"group-{uuid4().hex[:8]}", bench.topics.prefixed(RAW_JSON)
         self._spark, self._closing = spark, closing
 
     def join(self, name: str) -> "Instance":
@@ -41,7 +42,7 @@ class Group:
         return group_offsets(self.bench.kafka, self.name, self.topic)[partition][0]
 
     def values(self) -> list[bytes]:
-        return sorted(record.value for record in self.bench.written(self.bench.topics.events))
+        return sorted(record.value for record in self.bench.written(self.bench.topics.events("auth")))
 
 
 class Instance:
@@ -76,7 +77,7 @@ class Instance:
         return TransactionalProducer(self._spark, self._kafka, self._name, assignment.generation)
 
     def rows(self, value: bytes) -> DataFrame:
-        topic = self._group.bench.topics.events
+        topic = self._group.bench.topics.events("auth")
         return self._spark.createDataFrame([(topic, 0, bytearray(value))], "topic string, partition int, value binary")
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge_upstream.streaming.group_position import Position
@@ -15,6 +14,7 @@ from lozenge_upstream.streaming.transactional_producer import TransactionalProdu
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.in_process import INSTANCE, HangingProducer, run_until, without_member
 from tests.integration.upstream.upstream_bench import Bench, assert_each_came_out_once, send_thousand
+from tests.streams import RAW_ISO, RAW_JSON, event_codec, output
 from tests.upstream.samples import PAN, flat, iso
 
 SOURCE = ("auth_json",)
@@ -26,17 +26,19 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, upstre
     big = [flat(txn_id="big", note="x" * 1_000_000), b"\x7b" * 1_000_000]
     bad = [None, b"", b"\xff", good[0][:-9], flat(merchant=None, amount=[1]), flat(ts="2999-01-01T00:00:00Z")]
     for n, value in enumerate([*good, *big, *bad]):
-        bench.send(bench.topics.raw_json, value, f"card-{n}", [("origin", b"\x00\xff")])
+        bench.send(bench.topics.prefixed(RAW_JSON), value, f"card-{n}", [("origin", b"\x00\xff")])
     for n in range(50):
-        bench.send(bench.topics.raw_iso, iso(de37=f"i-{n}", de7="0101000000"), f"card-{n}")
+        bench.send(bench.topics.prefixed(RAW_ISO), iso(de37=f"i-{n}", de7="0101000000"), f"card-{n}")
     bench.flush()
 
     with capture_logs() as said:
         samples = run_until(lambda found: found["lozenge_records_total"] == 258, upstream_spark, bench.kafka)
     assert bench.done()
 
-    events, copies, dead = (bench.written(topic) for topic in (bench.topics.events, bench.by_terminal, bench.dead))
-    codec = Codec.of("event")
+    events, copies, dead = (
+        bench.written(topic) for topic in (bench.topics.events("auth"), bench.by_terminal, bench.dead)
+    )
+    codec = event_codec()
     decoded = [codec.decode(record.value) for record in events]
     assert len({event["event_id"] for event in decoded}) == len(events) == 200 + 1 + 50
     assert Counter(event["raw"]["source"] for event in decoded) == {"auth_json": 201, "auth_iso8583": 50}
@@ -69,7 +71,7 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, upstre
 def test_records_written_ahead_in_real_time_mode_are_skipped_until_the_group_has_passed_them(
     bench: Bench, upstream_spark: SparkSession
 ) -> None:
-    began, start, raw = datetime.now(UTC), bench.committed(), bench.topics.raw_json
+    began, start, raw = datetime.now(UTC), bench.committed(), bench.topics.prefixed(RAW_JSON)
     send_thousand(bench, 0)
     # so many batches are short that they are short still when a busy machine has come to its first records
     samples = run_until(
@@ -108,10 +110,10 @@ def test_records_written_ahead_in_real_time_mode_are_skipped_until_the_group_has
 
     run_until(lambda _: bench.done(), upstream_spark, bench.kafka, sources=SOURCE)
     assert _ahead_since(bench) is None
-    assert_each_came_out_once(bench, 2_000, [bench.topics.events, bench.by_terminal])
+    assert_each_came_out_once(bench, 2_000, [bench.topics.events("auth"), bench.by_terminal])
 
 
 def _ahead_since(bench: Bench) -> datetime | None:
-    with closing(Position(bench.kafka, "upstream")) as position:
-        position.read({bench.topics.raw_json: range(bench.topics.partitions)})
+    with closing(Position(bench.kafka, "upstream", output(bench.kafka))) as position:
+        position.read({bench.topics.prefixed(RAW_JSON): range(bench.topics.partitions)})
         return position.written_since

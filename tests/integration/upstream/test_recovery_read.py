@@ -10,12 +10,13 @@ from lozenge_upstream.streaming.recovery_read import recovery_read
 from tests.integration.clients import clients
 from tests.integration.harness import EVENT, event
 from tests.integration.upstream.upstream_bench import Bench
+from tests.streams import RAW_JSON, output
 
 
 def test_each_output_partition_says_up_to_which_raw_offset_it_has_records(
     bench: Bench, upstream_spark: SparkSession
 ) -> None:
-    raw, topics = bench.topics.raw_json, bench.topics
+    raw, topics = bench.topics.prefixed(RAW_JSON), bench.topics
     earlier = datetime.now(UTC) - timedelta(hours=1)
 
     producer = clients(bench.kafka).producer
@@ -30,22 +31,22 @@ def test_each_output_partition_says_up_to_which_raw_offset_it_has_records(
         producer.produce(bench.dead, None, b"key", partition, headers=headers, timestamp=_millis(at))
 
     since = datetime.now(UTC)
-    write(topics.events, 0, raw_partition=0, offset=99, at=earlier)  # before: by then all was committed
+    write(topics.events("auth"), 0, raw_partition=0, offset=99, at=earlier)  # before: by then all was committed
     for offset in (3, 4):
-        write(topics.events, 0, raw_partition=0, offset=offset, at=since)
-    write(topics.events, 0, raw_partition=2, offset=8, at=since)
-    write(topics.events, 1, raw_partition=0, offset=5, at=since)
+        write(topics.events("auth"), 0, raw_partition=0, offset=offset, at=since)
+    write(topics.events("auth"), 0, raw_partition=2, offset=8, at=since)
+    write(topics.events("auth"), 1, raw_partition=0, offset=5, at=since)
     write(bench.by_terminal, 3, raw_partition=0, offset=3, at=since)
     write_dead_letter(1, f"{raw}/1/6", at=since)
     assert producer.flush(30) == 0
 
-    written = recovery_read(upstream_spark, bench.kafka, since, ["terminal"])
+    written = recovery_read(upstream_spark, bench.kafka, since, output(bench.kafka, "terminal"))
     assert written.until == {(raw, 0): 6, (raw, 1): 7, (raw, 2): 9}
     places = [
-        *((topics.events, 0, 0, offset) for offset in (4, 5)),
-        *((topics.events, 1, 0, offset) for offset in (5, 6)),
-        (topics.events, 0, 2, 8),
-        (topics.events, 2, 0, 0),
+        *((topics.events("auth"), 0, 0, offset) for offset in (4, 5)),
+        *((topics.events("auth"), 1, 0, offset) for offset in (5, 6)),
+        (topics.events("auth"), 0, 2, 8),
+        (topics.events("auth"), 2, 0, 0),
         *((bench.by_terminal, 3, 0, offset) for offset in (3, 4)),
         *((bench.dead, 1, 1, offset) for offset in (6, 7)),
     ]
@@ -53,16 +54,21 @@ def test_each_output_partition_says_up_to_which_raw_offset_it_has_records(
     rows = upstream_spark.createDataFrame([(topic, to, (of, at)) for topic, to, of, at in places], columns)
     left = {(r["topic"], r["partition"], *r["raw"]) for r in written.skip_written(rows, raw).collect()}
     assert left == {
-        (topics.events, 0, 0, 5),
-        (topics.events, 1, 0, 6),
-        (topics.events, 2, 0, 0),
+        (topics.events("auth"), 0, 0, 5),
+        (topics.events("auth"), 1, 0, 6),
+        (topics.events("auth"), 2, 0, 0),
         (bench.by_terminal, 3, 0, 4),
         (bench.dead, 1, 1, 7),
     }
 
 
 def test_no_record_since_then_means_that_nothing_was_written_ahead(bench: Bench, upstream_spark: SparkSession) -> None:
-    assert recovery_read(upstream_spark, bench.kafka, datetime.now(UTC) + timedelta(hours=1), ["terminal"]).until == {}
+    assert (
+        recovery_read(
+            upstream_spark, bench.kafka, datetime.now(UTC) + timedelta(hours=1), output(bench.kafka, "terminal")
+        ).until
+        == {}
+    )
 
 
 def _millis(moment: datetime) -> int:

@@ -18,6 +18,7 @@ from lozenge_upstream.streaming.transactional_producer import TransactionalProdu
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.in_process import POINTS, Crash, CrashingProducer, HangingProducer, without_member
 from tests.integration.upstream.upstream_bench import Bench
+from tests.streams import RAW_JSON, output
 
 BATCHES: dict[int, list[bytes]] = {number: [b"%d-%d" % (number, n) for n in range(8)] for number in (1, 2, 3)}
 
@@ -27,10 +28,10 @@ class Batches:
 
     def __init__(self, bench: Bench, spark: SparkSession) -> None:
         self.bench, self._spark = bench, spark
-        self._raw = bench.topics.raw_json
+        self._raw = bench.topics.prefixed(RAW_JSON)
 
     def rows(self, number: int) -> DataFrame:
-        rows = [(self.bench.topics.events, n % 4, bytearray(value)) for n, value in enumerate(BATCHES[number])]
+        rows = [(self.bench.topics.events("auth"), n % 4, bytearray(value)) for n, value in enumerate(BATCHES[number])]
         return self._spark.createDataFrame(rows, "topic string, partition int, value binary")
 
     def write(self, sink: Sink, number: int) -> None:
@@ -38,22 +39,22 @@ class Batches:
 
     def written(self) -> list[int]:
         """The numbers of the batches that were written; each is complete and there once."""
-        values = sorted(record.value for record in self.bench.written(self.bench.topics.events))
+        values = sorted(record.value for record in self.bench.written(self.bench.topics.events("auth")))
         numbers = [number for number, batch in BATCHES.items() if batch[0] in values]
         assert values == [value for number in numbers for value in BATCHES[number]]
         return numbers
 
     def position(self) -> int:
         """Where the next query starts; waits for an open transaction of the group."""
-        with closing(Position(self.bench.kafka, "upstream")) as position:
+        with closing(Position(self.bench.kafka, "upstream", output(self.bench.kafka))) as position:
             return position.read({self._raw: [0]})[self._raw]["0"]
 
 
 @pytest.fixture
 def batches(bench: Bench, spark: SparkSession, kafka: KafkaSettings) -> Batches:
     producer = Producer(kafka.client())  # a position has to be within its topic
-    for _ in range(int(bench.ends(bench.topics.raw_json)["0"]), 40):
-        producer.produce(bench.topics.raw_json, b"{}", partition=0)
+    for _ in range(int(bench.ends(bench.topics.prefixed(RAW_JSON))["0"]), 40):
+        producer.produce(bench.topics.prefixed(RAW_JSON), b"{}", partition=0)
     assert producer.flush(30) == 0
     return Batches(bench, spark)
 
@@ -124,9 +125,9 @@ def test_a_batch_that_hangs_is_aborted_by_another_thread_and_written_later(batch
 def test_a_move_commits_offsets_with_their_mark_alone(batches: Batches, producers: Any) -> None:
     since = datetime(2026, 3, 1, 12, tzinfo=UTC)
     sink = Sink(producers(TransactionalProducer))
-    raw = batches.bench.topics.raw_json
+    raw = batches.bench.topics.prefixed(RAW_JSON)
     sink.move({raw: {"0": 7}}, CommitMetadata(output_ahead=True, ahead_since=since))
-    with closing(Position(batches.bench.kafka, "upstream")) as position:
+    with closing(Position(batches.bench.kafka, "upstream", output(batches.bench.kafka))) as position:
         assert position.read({raw: [0]}) == {raw: {"0": 7}}
         assert position.written_since == since
     assert batches.written() == []

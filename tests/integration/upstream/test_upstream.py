@@ -21,6 +21,7 @@ from tests.integration.upstream.upstream_bench import (
     send_thousand,
     wait,
 )
+from tests.streams import RAW_JSON
 from tests.upstream.samples import PAN
 
 BATCH = 1_000
@@ -47,7 +48,11 @@ class Scene:
         with self.bench.upstream(self._folder, **REALTIME) as process:
             self.send()
             older = self.sent - 800
-            wait(lambda: len(self.bench.written(self.bench.topics.events)) > older, "events of the newest", process)
+            wait(
+                lambda: len(self.bench.written(self.bench.topics.events("auth"))) > older,
+                "events of the newest",
+                process,
+            )
             yield process
 
     def counted(self, name: str) -> float:
@@ -84,11 +89,15 @@ def test_each_record_comes_out_once_through_kills_a_stop_another_mode_and_expire
         wait(bench.done, "the first instance to process what is left", first)
         wait(lambda: scene.counted(COMMITTED) == scene.sent, "the metrics of it", first)
         assert 0 < scene.counted(BEGUN) - scene.sent <= BATCH
-        assert_each_came_out_once(bench, scene.sent, [bench.topics.events])
+        assert_each_came_out_once(bench, scene.sent, [bench.topics.events("auth")])
 
         os.killpg(first.pid, signal.SIGSTOP)
         scene.send()
-        clients.trim(kafka, bench.topics.raw_json, {int(p): at for p, at in bench.ends(bench.topics.raw_json).items()})
+        clients.trim(
+            kafka,
+            bench.topics.prefixed(RAW_JSON),
+            {int(p): at for p, at in bench.ends(bench.topics.prefixed(RAW_JSON)).items()},
+        )
         os.killpg(first.pid, signal.SIGCONT)
         assert first.wait(DEADLINE_SECONDS) == 1
     log = scene.log.read_text()

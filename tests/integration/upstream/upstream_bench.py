@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import RAW_POSITION, SOURCE_OFFSET
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
@@ -25,6 +24,7 @@ from lozenge.spark.checkpoint import Offsets
 from tests.integration import clients
 from tests.integration.harness import committed, ended_behind, group_offsets, move
 from tests.integration.probe import ACTIVITY, probe
+from tests.streams import RAW_ISO, RAW_JSON, event_codec, every_topic
 from tests.upstream.samples import PAN, flat
 
 KEY = "the-token-key-of-this-test"
@@ -37,11 +37,13 @@ class Bench:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self.kafka, self.topics = kafka, kafka.topics
-        self.raw = (self.topics.raw_json, self.topics.raw_iso)
-        self.by_terminal, self.dead = self.topics.events_by("terminal"), self.topics.dead_letters("upstream")
-        ensure_topics(kafka, self.topics.platform_topics())
+        self.raw = (self.topics.prefixed(RAW_JSON), self.topics.prefixed(RAW_ISO))
+        self.by_terminal, self.dead = self.topics.events("auth", "terminal"), self.topics.dead_letters("upstream")
+        ensure_topics(kafka, every_topic(self.topics))
         self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
-        self.start = {topic: self.ends(topic) for topic in (*self.raw, self.topics.events, self.by_terminal, self.dead)}
+        self.start = {
+            topic: self.ends(topic) for topic in (*self.raw, self.topics.events("auth"), self.by_terminal, self.dead)
+        }
         self._instances: list[str] = []
         self.commit({topic: self.start[topic] for topic in self.raw})
 
@@ -107,7 +109,7 @@ class Bench:
         ends = []
         for level in ("read_committed", "read_uncommitted"):
             consumer = KafkaConsumer(**self.kafka.kafka_python(), isolation_level=level, enable_auto_commit=False)
-            ends.append(consumer.end_offsets([KafkaPythonPartition(self.topics.events, p) for p in range(4)]))
+            ends.append(consumer.end_offsets([KafkaPythonPartition(self.topics.events("auth"), p) for p in range(4)]))
             consumer.close()
         return bool(ends[0] != ends[1])
 
@@ -153,13 +155,13 @@ def send_thousand(bench: Bench, first: int) -> None:
     for n in range(first, first + 1_000):
         good = n % 20 != 0
         value = flat(txn_id=f"t-{n}", pan=int(PAN) + n % 50) if good else b"{"
-        bench.send(bench.topics.raw_json, value, f"card-{n % 50}", headers=None if good else lie)
+        bench.send(bench.topics.prefixed(RAW_JSON), value, f"card-{n % 50}", headers=None if good else lie)
     bench.flush()
 
 
 def assert_each_came_out_once(bench: Bench, sent: int, topics: Iterable[str]) -> None:
     """Each of the `sent` raw records of AUTH-JSON is one dead letter, or one event in each of the `topics`."""
-    decode = Codec.of("event").decode
+    decode = event_codec().decode
     dead = Counter[tuple[int, int]]()
     for record in bench.written(bench.dead):
         _, partition, offset = dict(record.headers)[RAW_POSITION].decode().split("/")

@@ -22,7 +22,7 @@ def test_the_alert_pattern_matches_the_platforms_live_detectors_alone(topics: To
 @pytest.mark.parametrize("topics", [PLAIN, OTHER])
 def test_an_alert_topic_names_its_detector(topics: Topics) -> None:
     assert detector_of(topics, topics.detector("card_velocity").alerts) == "card_velocity"
-    for stranger in (topics.events, Topics("x").detector("card_velocity").alerts):
+    for stranger in (topics.events("auth"), Topics("x").detector("card_velocity").alerts):
         with pytest.raises(ValueError, match="not an alert topic"):
             detector_of(topics, stranger)
 
@@ -31,5 +31,5 @@ def test_an_alert_topic_names_its_detector(topics: Topics) -> None:
 def test_a_dead_letter_topic_names_its_app(topics: Topics) -> None:
     assert app_of_dead_letters(topics, topics.dead_letters("upstream")) == "upstream"
     shadow = topics.dead_letters(topics.shadow("large_amount", "r7").name)
-    strangers = (topics.events, shadow, Topics("x").dead_letters("upstream"))
+    strangers = (topics.events("auth"), shadow, Topics("x").dead_letters("upstream"))
     assert [app_of_dead_letters(topics, name) for name in strangers] == [None] * 3

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from lozenge.contracts.topics import EVENT_RETENTION, PREFIX_PATTERN, Topic, Topics, name_of_list, reference_list
+from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, name_of_list, reference_list
+from tests.streams import AUTH, RAW_ISO, RAW_JSON
 
 PLAIN = Topics()
 OTHER = Topics(prefix="team-a.", partitions=7)
@@ -12,7 +13,8 @@ OTHER = Topics(prefix="team-a.", partitions=7)
 
 def every_topic(topics: Topics) -> list[Topic]:
     return [
-        *topics.platform_topics(("terminal", "merchant")),
+        *topics.platform_topics(),
+        *AUTH.topics(topics, ("terminal", "merchant")),
         *topics.detector("large_amount").contracts(),
         *topics.shadow("large_amount", "1.0.0+ab12/x").contracts(),
         topics.resolutions("large_amount"),
@@ -35,10 +37,10 @@ def test_two_platforms_share_a_broker_and_no_topic() -> None:
 
 def test_what_is_keyed_as_events_has_the_platforms_partitions() -> None:
     keyed = {
-        OTHER.raw_json,
-        OTHER.raw_iso,
-        OTHER.events,
-        OTHER.events_by("terminal"),
+        OTHER.prefixed(RAW_JSON),
+        OTHER.prefixed(RAW_ISO),
+        OTHER.events("auth"),
+        OTHER.events("auth", "terminal"),
         OTHER.notifications,
         OTHER.feedback,
         OTHER.dead_letters("upstream"),
@@ -47,7 +49,10 @@ def test_what_is_keyed_as_events_has_the_platforms_partitions() -> None:
         OTHER.dead_letters("x"),
         OTHER.detector("x").state,
     }
-    declared = {t.name: t.partitions for t in [*OTHER.platform_topics(), *OTHER.detector("x").contracts()]}
+    declared = {
+        t.name: t.partitions
+        for t in [*OTHER.platform_topics(), *AUTH.topics(OTHER, AUTH.copies), *OTHER.detector("x").contracts()]
+    }
     assert {name for name, partitions in declared.items() if partitions == 7} == keyed
 
 
@@ -66,12 +71,16 @@ def test_the_list_in_a_topic_has_a_name_and_nothing_else_is_a_list(topics: Topic
 
 def test_what_a_list_was_can_be_read_for_as_long_as_any_record_read_with_it() -> None:
     config = reference_list(PLAIN, "blocked_cards").config
-    read = (PLAIN.events, PLAIN.dead_letters("upstream"))
-    kept = [int(topic.config["retention.ms"]) for topic in PLAIN.platform_topics() if topic.name in read]
+    read = (PLAIN.events("auth"), PLAIN.dead_letters("upstream"))
+    kept = [
+        int(topic.config["retention.ms"])
+        for topic in [*PLAIN.platform_topics(), *AUTH.topics(PLAIN, ())]
+        if topic.name in read
+    ]
     assert config["cleanup.policy"] == "compact"
     assert int(config["min.compaction.lag.ms"]) > max(kept)
 
 
 def test_events_are_kept_for_the_declared_time() -> None:
-    events = next(t for t in PLAIN.platform_topics() if t.name == PLAIN.events)
-    assert events.config["retention.ms"] == str(round(EVENT_RETENTION.total_seconds() * 1000))
+    events = next(t for t in AUTH.topics(PLAIN, ()) if t.name == PLAIN.events("auth"))
+    assert events.config["retention.ms"] == str(round(AUTH.retention.total_seconds() * 1000))

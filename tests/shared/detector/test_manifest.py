@@ -8,9 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from lozenge import ddl
+from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import Manifest, parse, read
 from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.errors import ConfigError
+from tests.streams import AUTH, STREAMS
 
 GOOD = """\
 [project]
@@ -44,7 +47,7 @@ def test_a_valid_manifest_is_read() -> None:
 
 def test_a_manifest_without_optional_fields_has_the_defaults() -> None:
     manifest = parse(GOOD, "pyproject.toml")[2]
-    assert (manifest.key, manifest.key_column) == ("card", "card_id")
+    assert (manifest.stream, manifest.key) == ("", "")
     assert (manifest.severity, manifest.guarantee) == ("medium", "exactly-once")
     assert manifest.lateness is None
 
@@ -171,9 +174,23 @@ def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:
     assert "columns" in problems(GOOD.replace("limits.csv", "limits.parquet"))[0]
 
 
-@pytest.mark.parametrize(("key", "column"), [("terminal", "terminal_id"), ("merchant", "merchant_id")])
-def test_the_key_names_the_column_of_the_event(key: str, column: str) -> None:
-    assert Manifest(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]
+def test_the_stream_and_the_key_are_those_of_the_project() -> None:
+    declared = Manifest(kind=DetectorKind.RULE, owner="x", title="x")
+    assert stream_of(declared, STREAMS, "x") == AUTH
+    assert stream_of(declared.model_copy(update={"stream": "auth", "key": "merchant"}), STREAMS, "x") == AUTH
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"stream": "login"}, "tool.lozenge.stream: .*there is no stream login: name one of auth"),
+        ({"key": "device"}, "tool.lozenge.key: the stream auth has no key 'device', only card, terminal"),
+    ],
+)
+def test_another_stream_or_key_is_refused_with_those_there_are(changed: dict[str, str], problem: str) -> None:
+    declared = Manifest(kind=DetectorKind.RULE, owner="x", title="x").model_copy(update=changed)
+    with pytest.raises(ConfigError, match=problem):
+        stream_of(declared, STREAMS, "pyproject.toml")
 
 
 COUNTING = {"kind": "aggregate", "lateness": "10m", "window": "1h"}

@@ -12,9 +12,10 @@ from lozenge.job.alert_fields import Source, record_fields
 from lozenge.job.commit.alert_encoder import filled
 from lozenge.job.identity import Identity
 from lozenge.protocol.coverage import Versions
+from tests.streams import AUTH
 
 FIELDS = record_fields(
-    Identity("spotter", "r7", live=True, key="card", topics=Topics()),
+    Identity("spotter", "r7", live=True, key="card", topics=Topics(), stream=AUTH),
     Manifest(kind=DetectorKind.RULE, owner="me", title="Spotted", severity="high"),
     Versions("digest", {"limits": "t1"}),
 )

@@ -12,9 +12,10 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
+from tests.streams import AUTH
 
 TOPICS = Topics(prefix="fraud.")
-LIVE = Identity("spotter", "r2", live=True, key="card", topics=TOPICS)
+LIVE = Identity("spotter", "r2", live=True, key="card", topics=TOPICS, stream=AUTH)
 SHADOW = replace(LIVE, live=False)
 
 
@@ -43,7 +44,7 @@ def test_all_of_its_topics_have_the_prefix_and_a_contract() -> None:
 def test_its_input_is_the_copy_of_the_events_with_its_key(key: str) -> None:
     inputs = {replace(LIVE, key=other).input for other in ("card", "account", "merchant", "terminal")}
     assert len(inputs) == 4
-    assert replace(LIVE, key=key).input == replace(SHADOW, key=key).input == TOPICS.events_by(key)
+    assert replace(LIVE, key=key).input == replace(SHADOW, key=key).input == AUTH.events(TOPICS, key)
 
 
 def test_the_id_of_an_alert_is_the_same_in_each_release_and_live_or_not() -> None:
@@ -57,6 +58,6 @@ def test_the_id_of_an_alert_is_the_same_in_each_release_and_live_or_not() -> Non
 def test_it_is_that_of_the_detector_and_of_its_start(tmp_path: Path) -> None:
     detect: Any = None
     manifest = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "key": "merchant"})
-    loaded = LoadedDetector("one", "1.0.0", Detector(detect, settings=Settings), manifest, tmp_path)
+    loaded = LoadedDetector("one", "1.0.0", Detector(detect, settings=Settings), manifest, tmp_path, AUTH)
     found = Identity.of(loaded, JobSettings(release="r5", live=False), TOPICS)
-    assert found == Identity("one", "r5", live=False, key="merchant", topics=TOPICS)
+    assert found == Identity("one", "r5", live=False, key="merchant", topics=TOPICS, stream=AUTH)

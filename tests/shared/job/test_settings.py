@@ -13,6 +13,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError
 from lozenge.job.settings import JobSettings, detector_settings
+from tests.streams import AUTH
 
 
 class Limits(Settings):
@@ -24,7 +25,7 @@ class Limits(Settings):
 def loaded(settings: type[Settings] = Limits) -> LoadedDetector:
     detect: Any = None
     manifest = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test"})
-    return LoadedDetector("one", "1.0.0", Detector(detect, settings=settings), manifest, Path())
+    return LoadedDetector("one", "1.0.0", Detector(detect, settings=settings), manifest, Path(), AUTH)
 
 
 def test_values_take_the_place_of_defaults_as_people_write_them() -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics, reference_list
 from lozenge.detector.stored_state import check_alert_id, check_entry
 from lozenge.kafka.compacted_topic import json_row
@@ -30,6 +29,7 @@ from lozenge_deploy.observe.metrics_reader import reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release_store import check_release
+from tests.streams import AUTH
 
 TOPICS = Topics()
 DETECTOR = TOPICS.detector("spotter")
@@ -79,8 +79,8 @@ def _show_status(status: DeploymentStatus) -> None:
 
 
 def _schema() -> bytes:
-    schema = newest("event")
-    return json.dumps({"id": 902, "name": "event", "version": 2, "schema": schema.text}).encode()
+    schema = AUTH.event_schema
+    return json.dumps({"id": 902, "name": AUTH.schema_name, "version": 2, "schema": schema.text}).encode()
 
 
 _LISTED = ListEntry("card_1", "stolen", "ann", AT)

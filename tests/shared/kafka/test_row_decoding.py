@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from lozenge.contracts.topics import Topics, reference_list
 from lozenge.kafka.row_decoding import row_of
 from tests.shared.kafka.rows_of_topics import ROWS
+from tests.streams import every_topic
 
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "1000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -82,7 +83,7 @@ def read(topic: str, key: bytes | None, value: bytes | None) -> Any:
 
 def test_every_topic_of_the_platform_is_read_by_the_shared_reading_or_is_known_not_to_be() -> None:
     topics = Topics()
-    platform = {topic.name for topic in (*topics.platform_topics(), *topics.detector("spotter").contracts())}
+    platform = {topic.name for topic in (*every_topic(topics), *topics.detector("spotter").contracts())}
     platform |= {topics.resolutions("spotter").name, reference_list(topics, "blocked").name}
     platform.remove(topics.detector("upstream").coverage)  # as that of a detector
     assert platform == {name.split(" ")[0] for name in ROWS} | NOT_ROWS

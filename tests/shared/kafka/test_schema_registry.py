@@ -14,7 +14,9 @@ from lozenge.kafka import schema_registry, schema_topic
 from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, ids_in_use, settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from tests.http_server import QuietHandler, serving
+from tests.streams import AUTH
 
+EVENTS = [AUTH.schema_by_text]
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head></html>"
 
@@ -113,9 +115,9 @@ def test_settings_that_no_request_can_be_made_with_are_no_matter_of_the_registry
 
 def another(id: int, version: int = 1) -> Schema:
     """A schema of another team's, that calls itself a version of our events and can be read as one."""
-    definition = newest("event").definition
+    definition = AUTH.event_schema.definition
     definition["fields"].append({"name": "theirs", "type": ["null", "string"], "default": None})
-    return Schema(id, "event", version, json.dumps(definition))
+    return Schema(id, AUTH.schema_name, version, json.dumps(definition))
 
 
 @pytest.fixture
@@ -128,22 +130,24 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[Schema]:
 
     monkeypatch.setattr(contracts, "_assigned", {})
     monkeypatch.delenv("SCHEMA_REGISTRY_URL", raising=False)
-    monkeypatch.setattr(schema_topic, "announced", lambda _: sorted(rows, key=lambda schema: schema.id))
+    monkeypatch.setattr(schema_topic, "announced", lambda *_: sorted(rows, key=lambda schema: schema.id))
     monkeypatch.setattr(schema_topic, "announce", announce)
     return rows
 
 
 def test_a_schema_that_calls_itself_a_version_of_ours_changes_no_id_and_stops_nobody(topic: list[Schema]) -> None:
     topic += [another(500), *(schema for schema in locked() if schema.name == "alert")]
-    settle_ids(KAFKA, ["event"])
+    settle_ids(KAFKA, (), EVENTS)
     assert {schema.id for schema in packaged()} == {schema.id for schema in locked()}
-    assert newest("event") in topic, "ours is announced next to it"
-    assert [schema.id for schema in ids_in_use(topic)] == [schema.id for schema in locked()]
+    assert AUTH.event_schema in topic, "ours is announced next to it"
+    assert [schema.id for schema in ids_in_use(topic, EVENTS)] == [schema.id for schema in (*locked(), *EVENTS)]
     topic.append(another(501, version=99))
-    settle_ids(KAFKA, ["event"])
+    settle_ids(KAFKA, (), EVENTS)
 
 
 def test_a_schema_under_an_id_of_ours_that_is_another_one_is_refused(topic: list[Schema]) -> None:
-    topic.append(another(newest("event").id))
-    with pytest.raises(SchemaError, match="reading event v1: the announced schema is not the one of this release"):
-        settle_ids(KAFKA, ["event"])
+    topic.append(another(AUTH.event_schema.id))
+    with pytest.raises(
+        SchemaError, match=r"reading event\.auth v1: the announced schema is not the one of this release"
+    ):
+        settle_ids(KAFKA, (), EVENTS)

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from lozenge.contracts.schemas import newest
 from lozenge.kafka import schema_topic
 from lozenge.kafka.schema_topic import learn, schema_in
 from lozenge.kafka.settings import KafkaSettings
 from tests.shared.kafka.test_row_decoding import JUNK, Message
+from tests.streams import AUTH
 
-EVENT = newest("event")
+EVENT = AUTH.event_schema
 Definition = dict[str, Any]
 
 
 def announced(number: int = 902, **changed: Any) -> tuple[bytes, bytes]:
-    row = {"id": number, "name": "event", "version": 2, "schema": EVENT.text} | changed
+    row = {"id": number, "name": AUTH.schema_name, "version": 2, "schema": EVENT.text} | changed
     return str(number).encode(), json.dumps(row).encode()
 
 
@@ -37,7 +37,7 @@ def field(name: str, kind: Any) -> Callable[[Definition], object]:
         ),
         (field("mcc", "int"), "mcc is int, and not string"),
         (lambda definition: definition["fields"].pop(0), "it has no field event_id"),
-        (lambda definition: definition.update(name="Order"), "its record is lozenge.Order"),
+        (lambda definition: definition.update(name="Order"), "its record is pay.Order"),
         (lambda definition: definition.update(fields=[]), "it has no field event_id"),
     ],
 )
@@ -47,19 +47,19 @@ def test_a_schema_that_would_be_read_as_other_values_is_not_learned(
     definition = EVENT.definition
     change(definition)
     with pytest.raises(ValueError, match=problem):
-        schema_in(*announced(schema=json.dumps(definition)))
+        schema_in(*announced(schema=json.dumps(definition)), [EVENT])
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "nonsense", '"string"', '{"type": "record"}', "null", ""])
 def test_what_is_no_schema_is_not_learned(text: str) -> None:
     with pytest.raises((ValueError, KeyError)):
-        schema_in(*announced(schema=text))
+        schema_in(*announced(schema=text), [EVENT])
 
 
 def test_a_schema_with_a_further_field_is_learned() -> None:
     definition = EVENT.definition
     definition["fields"].append({"name": "wallet", "type": ["null", "string"], "default": None})
-    assert schema_in(*announced(schema=json.dumps(definition))).id == 902
+    assert schema_in(*announced(schema=json.dumps(definition)), [EVENT]).id == 902
 
 
 def test_junk_in_the_topic_hides_no_schema_and_no_later_row_takes_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,5 +77,5 @@ def test_junk_in_the_topic_hides_no_schema_and_no_later_row_takes_an_id(monkeypa
     messages = [Message(topic, key, value) for key, value in rows]
     monkeypatch.setattr(schema_topic, "partitions", lambda _: {topic: 1})
     monkeypatch.setattr(schema_topic, "retained", lambda *_: messages)
-    [found] = learn(kafka, "event")
+    [found] = learn(kafka, AUTH.event_schema)
     assert (found.id, found.text) == (902, EVENT.text)

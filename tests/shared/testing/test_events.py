@@ -11,6 +11,7 @@ import pytest
 
 from lozenge.testing import NOW, events
 from lozenge.testing.events import event_table
+from tests.streams import AUTH
 
 
 def printed(value: Any) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def test_an_amount_may_be_any_number_that_an_event_can_hold() -> None:
     expected = [12, Decimal("12.1"), Decimal("0.3"), 7, Decimal("99999999999999.9999"), Decimal("-0.5"), 1000]
     complete = events({"amount": amount} for amount in amounts)
     assert [event["amount"] for event in complete] == expected
-    assert event_table(complete, "card_id").num_rows == len(amounts)
+    assert event_table(complete, "card_id", AUTH).num_rows == len(amounts)
 
 
 def test_the_origin_of_an_event_may_be_given_in_part() -> None:

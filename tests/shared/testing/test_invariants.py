@@ -144,7 +144,7 @@ WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
     "an amount of zero": (
         rule(lambda frame: frame.where(1 / F.col("amount") > 0).select(*alert(reason=F.lit("x")))),
         "hostile",
-        "1 dead letter(s)\n  hostile-0: ",
+        "1 dead letter(s)\n  hostile-1: ",
     ),
 }
 

@@ -1,7 +1,6 @@
 """A mapping is data: every problem of every file is reported at once, and a further format needs no code."""
 
 import shutil
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from lozenge.errors import ConfigError
 from lozenge_upstream.normalise import countries
 from lozenge_upstream.normalise import mapping_files as mapping
 from lozenge_upstream.settings import DEMO_TOKEN_KEY, UpstreamSettings
+from tests.streams import AUTH_MAPPINGS
 
 NESTED = """
 source = "wallet"
@@ -32,7 +32,10 @@ auth_result = { transform = "constant", value = "approved" }
 
 
 def test_the_packaged_mappings_are_valid() -> None:
-    assert {m.source: m.topic for m in mapping.load()} == {"auth_json": "AUTH-JSON", "auth_iso8583": "AUTH-ISO"}
+    assert {m.source: m.topic for m in mapping.load(AUTH_MAPPINGS)} == {
+        "auth_json": "AUTH-JSON",
+        "auth_iso8583": "AUTH-ISO",
+    }
 
 
 def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
@@ -89,6 +92,7 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
 )
 def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: Path) -> None:
     assert old in NESTED
+    shutil.copytree(AUTH_MAPPINGS, tmp_path, dirs_exist_ok=True)
     (tmp_path / "wallet.toml").write_text(NESTED.replace(old, new))
     with pytest.raises(ConfigError) as caught:
         mapping.load(tmp_path)
@@ -134,9 +138,8 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_copied_mapping_needs_another_name(tmp_path: Path) -> None:
-    packaged = resources.files("lozenge_upstream").joinpath("mappings", "auth_json.toml")
-    with resources.as_file(packaged) as file:
-        shutil.copy(file, tmp_path / "mine.toml")
+    shutil.copy(AUTH_MAPPINGS / "auth_json.toml", tmp_path / "auth_json.toml")
+    shutil.copy(AUTH_MAPPINGS / "auth_json.toml", tmp_path / "mine.toml")
     with pytest.raises(ConfigError, match="the source auth_json is declared by an earlier file"):
         mapping.load(tmp_path)
 
@@ -149,7 +152,7 @@ def test_the_tables_of_currencies_and_countries_are_complete() -> None:
 
 def test_settings_name_every_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_UPSTREAM_TOKEN_KEY", "secret")
-    monkeypatch.setenv("LOZENGE_UPSTREAM_REKEYS", '["terminal", "weather"]')
+    monkeypatch.setenv("LOZENGE_UPSTREAM_REKEYS", "terminal")
     monkeypatch.setenv("LOZENGE_UPSTREAM_MAX_OFFSETS", "0")
     with pytest.raises(ConfigError) as caught:
         UpstreamSettings.load()

@@ -28,6 +28,7 @@ from tests.upstream.samples import (
     frame,
     iso,
     normalised,
+    target,
 )
 
 REQUIRED = "event_time card_id merchant_id terminal_id mcc country amount currency channel auth_result"
@@ -582,7 +583,7 @@ def test_a_record_whose_kafka_timestamp_is_no_time_is_a_dead_letter_that_says_so
     raws = frame(upstream_spark, [Raw(value, offset=n) for n in range(len(NO_CLOCK))], mapping)
     times = F.array(*(F.lit(micros).cast("bigint") for micros in NO_CLOCK.values()))
     raws = raws.withColumn("timestamp", F.timestamp_micros(F.get(times, F.col("offset").cast("int"))))
-    rows = outputs(normalise(raws, mapping, KEY), mapping.source, TOPICS, PARTITIONS, ()).collect()
+    rows = outputs(normalise(raws, mapping, KEY), mapping.source, target(), PARTITIONS).collect()
     assert {(row.topic, row.reason) for row in rows} == {(TOPICS.dead_letters("upstream"), "range:raw.timestamp")}
     assert {bytes(row.value) for row in rows} == {value}
     assert len(rows) == len(NO_CLOCK)

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from lozenge.contracts import headers, ids
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import dead_letter_headers
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import KEYS, Topics
+from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
 from lozenge_upstream.normalise.output_records import in_order
+from tests.streams import AUTH, event_codec
 from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, written
 
 TOPICS = Topics()
@@ -85,10 +85,10 @@ def test_spark_and_python_encode_equal_bytes(upstream_spark: SparkSession) -> No
     raws = [Raw(json.dumps(raw, ensure_ascii=False).encode(), offset=n) for n, (raw, _) in enumerate(pairs)]
     rows = written(upstream_spark, raws, rekeys=COPIES)
     assert [row.reason for row in rows if row.reason] == []
-    codec = Codec.of("event")
+    codec = event_codec()
     expected = {event["event_id"]: event for _, event in pairs}
-    for name, key in KEYS.items():
-        copies = [row for row in rows if row.topic == TOPICS.events_by(name)]
+    for name, key in AUTH.keys.items():
+        copies = [row for row in rows if row.topic == AUTH.events(TOPICS, name)]
         assert len(copies) == sum(event[key] is not None for event in expected.values())
         for row in copies:
             event = expected[_texts(row)["ce_id"]]
@@ -101,9 +101,9 @@ def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spar
     raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
     rows = written(upstream_spark, raws, rekeys=["account"])
     assert sorted((row.topic, bytes(row.key).decode(), row.raw.offset) for row in rows) == [
-        (TOPICS.events_by("account"), "a-1", 1),
-        (TOPICS.events, token(PAN), 0),
-        (TOPICS.events, token(PAN), 1),
+        (TOPICS.events("auth", "account"), "a-1", 1),
+        (TOPICS.events("auth"), token(PAN), 0),
+        (TOPICS.events("auth"), token(PAN), 1),
         (DEAD, "card", 2),
     ]
 
@@ -116,7 +116,7 @@ def test_an_event_has_the_headers_of_a_cloud_event(upstream_spark: SparkSession)
         Raw(flat(), offset=3, headers=(("traceparent", None),)),
     ]
     for row in written(upstream_spark, raws):
-        event = Codec.of("event").decode(bytes(row.value))
+        event = event_codec().decode(bytes(row.value))
         offset = event["raw"]["offset"]
         expected = headers.cloud_event(
             id=event["event_id"],

@@ -11,8 +11,10 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.checkpoint import Offsets
 from lozenge_upstream.streaming.group_position import Position
+from tests.streams import output
 
 TOPIC = "AUTH-JSON"
+KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 AHEAD = CommitMetadata(output_ahead=True, ahead_since=SINCE)
 
@@ -20,7 +22,7 @@ AHEAD = CommitMetadata(output_ahead=True, ahead_since=SINCE)
 @pytest.fixture
 def position() -> Iterator[Position]:
     """After a recovery read that found records before the offsets 50 and 20."""
-    with closing(Position(KafkaSettings.local("127.0.0.1:1"), UPSTREAM)) as found:
+    with closing(Position(KAFKA, UPSTREAM, output(KAFKA))) as found:
         found.written_since = SINCE
         found.written_until = {(TOPIC, 0): 50, (TOPIC, 1): 20}
         yield found

@@ -11,6 +11,7 @@ from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
 from lozenge_upstream.streaming import queries as module
 from lozenge_upstream.streaming.queries import Queries
+from tests.streams import output
 
 KAFKA = KafkaSettings(bootstrap="kafka:9092")
 START = {"AUTH-JSON": {"0": 7}}
@@ -23,12 +24,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the queries have done, in order; Spark does nothing."""
     noted: list[tuple[Any, ...]] = []
 
-    def recovery_read(spark: Any, kafka: Any, since: Any, rekeys: Any) -> Any:
-        noted.append(("recovery read", since, rekeys))
+    def recovery_read(spark: Any, kafka: Any, since: Any, target: Any) -> Any:
+        noted.append(("recovery read", since, target.copies))
         return SimpleNamespace(until=UNTIL)
 
     def stream(*arguments: Any, bounded: bool) -> Any:
-        noted.append(("stream", arguments[4], arguments[6].until, bounded))
+        noted.append(("stream", arguments[5], arguments[7].until, bounded))
         return "rows"
 
     monkeypatch.setattr(module, "recovery_read", recovery_read)
@@ -45,7 +46,7 @@ def queries() -> Queries:
     spark: Any = None
     length: Any = "length"
     settings = UpstreamSettings(trigger_seconds=3, stop_seconds=4, commit_seconds=50)
-    return Queries(spark, KAFKA, settings, [], {KAFKA.topics.events: 6}, length)
+    return Queries(spark, KAFKA, settings, output(KAFKA, "terminal"), [], {KAFKA.topics.events("auth"): 6}, length)
 
 
 def sink(calls: list[tuple[Any, ...]]) -> Any:

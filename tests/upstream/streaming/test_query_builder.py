@@ -9,7 +9,7 @@ from lozenge.spark.kafka_sink import COLUMNS
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.query_builder import stream
 from lozenge_upstream.streaming.recovery_read import RecoveryRead
-from tests.upstream.samples import ISO, JSON, PARTITIONS
+from tests.upstream.samples import ISO, JSON, PARTITIONS, target
 
 
 @pytest.mark.parametrize("topics", [[JSON.topic], [JSON.topic, ISO.topic]], ids=["one", "both"])
@@ -19,6 +19,7 @@ def test_each_source_that_has_offsets_is_a_stream_of_its_own(upstream_spark: Spa
         upstream_spark,
         kafka,
         UpstreamSettings(),
+        target("terminal"),
         [JSON, ISO],
         {topic: {"0": 3} for topic in topics},
         PARTITIONS,

@@ -36,6 +36,6 @@ def test_each_output_partition_has_its_own_highest_offset_of_a_raw_partition(ups
 def test_nothing_is_read_and_nothing_skipped_where_no_record_was_written_ahead() -> None:
     nothing: Any = None
     rows: Any = object()
-    found = recovery_read(nothing, nothing, None, ())
+    found = recovery_read(nothing, nothing, None, nothing)
     assert found.skip_written(rows, "AUTH-JSON") is rows
     assert found.until == {}

@@ -1,10 +1,8 @@
-"""Reads the mappings from their files, those of this package and those of a folder."""
+"""Reads the mappings of a stream from their files."""
 
 import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -51,8 +49,8 @@ class Mappings:
         return Mappings([m for m in found if m.topic in existing], [*refused, *missing])
 
 
-def load(folder: Path | None = None) -> list[Mapping]:
-    """The mappings of this package and of `folder`, by source.
+def load(folder: Path) -> list[Mapping]:
+    """The mappings of `folder`, by source.
 
     Raises ConfigError with every problem of every file at once.
     """
@@ -62,21 +60,17 @@ def load(folder: Path | None = None) -> list[Mapping]:
     return found.usable
 
 
-def read(folder: Path | None = None) -> Mappings:
-    """The mappings of this package and of `folder`. A wrong file is refused; it takes nothing from the others.
+def read(folder: Path) -> Mappings:
+    """The mappings of `folder`. A wrong file is refused; it takes nothing from the others.
 
-    Of two files that declare one source or one topic the first counts: those of the package, then by name. Raises
-    ConfigError if `folder` is not one.
+    Of two files that declare one source or one topic the first one by name counts. Raises ConfigError if `folder` is
+    not one.
     """
-    files: list[Traversable] = sorted(_packaged().iterdir(), key=_name)
-    if folder is not None:
-        if not folder.is_dir():
-            raise ConfigError(f"reading the mappings of raw formats: {folder} is not a folder")
-        files += sorted(folder.iterdir(), key=_name)
+    if not folder.is_dir():
+        raise ConfigError(f"reading the mappings of raw formats: {folder} is not a folder")
     found = Mappings([], [])
-    for file in files:
-        if file.name.endswith(".toml"):
-            _add(found, file)
+    for file in sorted(folder.glob("*.toml")):
+        _add(found, file)
     return Mappings(sorted(found.usable, key=lambda mapping: mapping.source), found.refused)
 
 
@@ -89,15 +83,7 @@ def wrong_mappings(refused: Iterable[RefusedMapping]) -> ConfigError:
     )
 
 
-def _packaged() -> Traversable:
-    return resources.files("lozenge_upstream").joinpath("mappings")
-
-
-def _name(file: Traversable) -> str:
-    return file.name
-
-
-def _add(found: Mappings, file: Traversable) -> None:
+def _add(found: Mappings, file: Path) -> None:
     declared: dict[str, object] = {}
     try:
         declared = tomllib.loads(text_in(file.read_bytes()))

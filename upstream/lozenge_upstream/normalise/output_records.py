@@ -1,11 +1,11 @@
 """Turns normalised records into output records: events, their re-keyed copies, dead letters.
 
 One pass: each record lists its target topics (the dead-letter topic, or every canonical topic) and is exploded into
-one row per target, in the columns of Spark's Kafka sink. No canonical record has a null key: an event without an
-account is not in the copy by account.
+one row per target, in the columns of Spark's Kafka sink. No canonical record has a null key: an event
+without a key is not in the copy by that key.
 """
 
-from collections.abc import Collection
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,39 +13,65 @@ from pyspark.sql import functions as F
 from lozenge.contracts import dead_letters as d
 from lozenge.contracts import headers as h
 from lozenge.contracts import partitioner
-from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import REKEYS, UPSTREAM, Topics
+from lozenge.contracts.topics import UPSTREAM, Topic, Topics
 from lozenge.spark import avro, headers
+from lozenge.streams.definition import StreamDefinition
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS
 
 EVENT_TYPE = "lozenge.event.v1"
 
-_OPTIONAL = "account"  # the one key that an event may lack
-
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 
 
-def outputs(
-    normalised: DataFrame, source: str, topics: Topics, partitions_of: dict[str, int], rekeys: Collection[str]
-) -> DataFrame:
+@dataclass(frozen=True)
+class StreamOutput:
+    """Where the events of a stream go among a platform's topics: its own topic, and copies by further keys."""
+
+    stream: StreamDefinition
+    topics: Topics
+    copies: tuple[str, ...]
+
+    @property
+    def events(self) -> str:
+        """The topic of the stream."""
+        return self.stream.events(self.topics)
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic of raw records that are no events."""
+        return self.topics.dead_letters(UPSTREAM)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The field that keys each topic of events, the stream's own first."""
+        names = (self.stream.primary, *self.copies)
+        return {self.stream.events(self.topics, name): self.stream.column(name) for name in names}
+
+    def contracts(self) -> list[Topic]:
+        """Every topic that upstream writes for it."""
+        written = {*self.keys, self.dead_letters, self.topics.detector(UPSTREAM).coverage}
+        declared = [*self.stream.topics(self.topics, self.copies), *self.topics.platform_topics()]
+        return [topic for topic in declared if topic.name in written]
+
+
+def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions_of: dict[str, int]) -> DataFrame:
     """Rows of topic, partition, key, value and headers, with four columns that are not written.
 
     These are `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
     events; `arrived` is the raw record's Kafka timestamp and `happened` the event time, both in microseconds.
 
-    `partitions_of` is the partition count of each output topic in `topics`.
+    `partitions_of` is the partition count of each topic of `target`.
     """
     good = F.col("reason").isNull()
-    copies = {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
-    keys = {topics.events: F.col("card_id")} | copies
-    targets = [_target(topic, key, partitions_of[topic]) for topic, key in keys.items()]
+    stream = target.stream
+    targets = [_target(topic, F.col(key), partitions_of[topic]) for topic, key in target.keys.items()]
     events = F.array(*targets)
-    if _OPTIONAL in rekeys:
+    if {field.name for field in stream.fields if field.optional} & {*target.keys.values()}:
         events = F.filter(events, lambda target: target["key"].isNotNull())
-    dead_letters = _dead_letter(topics.dead_letters(UPSTREAM), partitions_of)
+    dead_letters = _dead_letter(target.dead_letters, partitions_of)
     return (
-        normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
-        .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
+        normalised.withColumn("_value", F.when(good, _event(source, stream)).otherwise(F.col("value")))
+        .withColumn("_headers", F.when(good, _event_headers(source, stream)).otherwise(_dead_letter_headers()))
         .withColumn("_targets", F.when(good, events).otherwise(dead_letters))
         .select(
             F.explode("_targets").alias("_target"),
@@ -85,19 +111,18 @@ def _target(topic: str, key: Column, partitions_: int) -> Column:
     )
 
 
-def _event(source: str) -> Column:
+def _event(source: str, stream: StreamDefinition) -> Column:
     raw = F.struct(F.lit(source).alias("source"), "topic", "partition", "offset", "timestamp")
-    names = ("event_id", "event_time", "card_id", "account_id", "merchant_id", "terminal_id", "mcc", "country")
-    record = F.struct(*names, "amount", "currency", "channel", "auth_result", raw.alias("raw"))
-    return avro.encode(F.when(F.col("reason").isNull(), record), newest("event"))
+    record = F.struct("event_id", "event_time", *(field.name for field in stream.fields), raw.alias("raw"))
+    return avro.encode(F.when(F.col("reason").isNull(), record), stream.event_schema)
 
 
-def _event_headers(source: str) -> Column:
+def _event_headers(source: str, stream: StreamDefinition) -> Column:
     return headers.cloud_event(
         id=F.col("event_id"),
         source=f"/{UPSTREAM}/{source}",
         type=EVENT_TYPE,
-        subject=F.col("card_id"),
+        subject=F.col(stream.column(stream.primary)),
         time=F.col("event_time"),
         traceparent=_traceparent(),
     )

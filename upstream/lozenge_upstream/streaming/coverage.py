@@ -20,6 +20,7 @@ from lozenge.kafka.topic_reader import bounds, read_log, tail
 from lozenge.kafka.writers import AcknowledgedWriter
 from lozenge.process.logging import logger
 from lozenge.protocol.coverage import OFFSETS_RESET, STARTED, CoverageSegment, newest
+from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.streaming.start_offsets import CommittedRaw, moved_by_others, start_offsets
 
 _TAIL = 100
@@ -30,8 +31,9 @@ RELEASE = "upstream"
 class RawCoverage:
     """Reads and writes the coverage of upstream. Every method raises BrokerUnavailable."""
 
-    def __init__(self, kafka: KafkaSettings) -> None:
-        self._kafka, self._topic = kafka, kafka.topics.detector(UPSTREAM).coverage
+    def __init__(self, kafka: KafkaSettings, target: StreamOutput) -> None:
+        self._kafka, self._target = kafka, target
+        self._topic = kafka.topics.detector(UPSTREAM).coverage
 
     def begin(self, committed: Mapping[str, Mapping[int, CommittedRaw]]) -> dict[str, dict[int, int]]:
         """The offset at which each partition resumes; it is recorded that upstream processes from there on.
@@ -65,12 +67,14 @@ class RawCoverage:
     def _written_until(self) -> dict[Partition, int]:
         """The offset after the highest raw one among the newest output records, by raw partition."""
         found: dict[Partition, int] = {}
-        topics = self._kafka.topics
-        for topic, origin in (
-            (topics.events, _origin_of_event),
-            (topics.dead_letters(UPSTREAM), _origin_of_dead_letter),
-        ):
-            ranges = bounds(self._kafka, topic, topics.partitions)
+        codec = Codec(self._target.stream.event_schema)
+
+        def of_event(message: Message) -> tuple[str, int, int]:
+            raw = codec.decode(message.value())["raw"]
+            return raw["topic"], raw["partition"], raw["offset"]
+
+        for topic, origin in ((self._target.events, of_event), (self._target.dead_letters, _origin_of_dead_letter)):
+            ranges = bounds(self._kafka, topic, self._kafka.topics.partitions)
             for raw, partition, offset in _origins(tail(self._kafka, topic, ranges, _TAIL), origin):
                 found[raw, partition] = max(found.get((raw, partition), 0), offset + 1)
         return found
@@ -89,11 +93,6 @@ def _origins(messages: Iterable[Message], origin: Any) -> Iterator[tuple[str, in
             yield origin(message)
         except (DecodeError, KeyError, ValueError):  # a record of another writer
             continue
-
-
-def _origin_of_event(message: Message) -> tuple[str, int, int]:
-    raw = Codec.of("event").decode(message.value())["raw"]
-    return raw["topic"], raw["partition"], raw["offset"]
 
 
 def _origin_of_dead_letter(message: Message) -> tuple[str, int, int]:

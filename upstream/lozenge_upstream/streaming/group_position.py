@@ -10,6 +10,7 @@ from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.checkpoint import Offsets
+from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.streaming.coverage import RawCoverage
 from lozenge_upstream.streaming.start_offsets import CommittedRaw
 
@@ -22,9 +23,9 @@ class Position:
     topics `waiting`; their records are part of the lag.
     """
 
-    def __init__(self, kafka: KafkaSettings, group: str, waiting: Collection[str] = ()) -> None:
+    def __init__(self, kafka: KafkaSettings, group: str, target: StreamOutput, waiting: Collection[str] = ()) -> None:
         self._waiting, self.waiting_lag = waiting, 0
-        self._coverage = RawCoverage(kafka)
+        self._coverage = RawCoverage(kafka, target)
         self._committed = Committed(kafka, group)
         self._positions: dict[Partition, int] = {}
         self.written_since: datetime | None = None

@@ -13,6 +13,7 @@ from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.kafka_sink import UNBATCHED, SinkProducer
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
@@ -24,7 +25,7 @@ from lozenge_upstream.streaming.transactional_sink import Sink
 
 
 class Queries:
-    """Of `sources`, in either mode; `partitions` is the partition count of every topic.
+    """Of `sources`, in either mode, for `target`; `partitions` is the partition count of every topic.
 
     Every method raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
     """
@@ -34,11 +35,12 @@ class Queries:
         spark: SparkSession,
         kafka: KafkaSettings,
         settings: UpstreamSettings,
+        target: StreamOutput,
         sources: list[Mapping],
         partitions: dict[str, int],
         length: RealtimeBatchDuration,
     ) -> None:
-        self._spark, self._kafka, self._settings = spark, kafka, settings
+        self._spark, self._kafka, self._settings, self._target = spark, kafka, settings, target
         self._sources, self._partitions, self._length = sources, partitions, length
 
     def micro_batches(
@@ -50,7 +52,7 @@ class Queries:
             sink,
             position,
             progress,
-            tasks=self._partitions[self._kafka.topics.events],
+            tasks=self._partitions[self._target.events],
             trigger_seconds=self._settings.trigger_seconds,
             stop_seconds=self._settings.stop_seconds,
             ended=ended,
@@ -75,17 +77,18 @@ class Queries:
         )
 
     def _rows(self, start: Offsets, position: Position, *, bounded: bool) -> DataFrame:
-        written = recovery_read(self._spark, self._kafka, position.written_since, self._settings.rekeys)
+        written = recovery_read(self._spark, self._kafka, position.written_since, self._target)
         position.written_until = written.until
         logging.logger().info("query started", offsets=start, mode="micro-batch" if bounded else "realtime")
         rows = stream(
             self._spark,
             self._kafka,
             self._settings,
+            self._target,
             self._sources,
             start,
             self._partitions,
             written,
             bounded=bounded,
         )
-        return counted(rows, self._kafka.topics.events, one_by_one=not bounded)
+        return counted(rows, self._target.events, one_by_one=not bounded)

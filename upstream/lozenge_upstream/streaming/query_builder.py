@@ -11,7 +11,7 @@ from lozenge.spark import kafka_source
 from lozenge.spark.checkpoint import Offsets
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import normalise
-from lozenge_upstream.normalise.output_records import outputs
+from lozenge_upstream.normalise.output_records import StreamOutput, outputs
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.recovery_read import RecoveryRead
 
@@ -34,6 +34,7 @@ def stream(
     spark: SparkSession,
     kafka: KafkaSettings,
     settings: UpstreamSettings,
+    target: StreamOutput,
     mappings: list[Mapping],
     start: Offsets,
     partitions: dict[str, int],
@@ -41,7 +42,7 @@ def stream(
     *,
     bounded: bool = True,
 ) -> DataFrame:
-    """The output rows of `mappings` from `start` on; a topic that is not in `start` is not read.
+    """The output rows of `mappings` for `target` from `start` on; a topic that is not in `start` is not read.
 
     Each source is a stream with a plan of its own, so only its own mapping processes its records. `partitions` is the
     partition count of each output topic. Rows that `written` contains are skipped. `bounded` limits a batch by
@@ -55,7 +56,7 @@ def stream(
             spark, kafka, UPSTREAM, mapping.topic, begin, settings.max_offsets if bounded else None
         )
         return written.skip_written(
-            outputs(normalise(raw, mapping, key), mapping.source, kafka.topics, partitions, settings.rekeys),
+            outputs(normalise(raw, mapping, key), mapping.source, target, partitions),
             mapping.topic,
         )
 

@@ -5,7 +5,7 @@ an output partition contains everything of a raw partition up to the highest raw
 carries its raw offset: an event in `raw`, a dead letter in its headers.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 import pyarrow as pa
@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.record import Partition
-from lozenge.contracts.schemas import newest, packaged
+from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import ranges_since
 from lozenge.spark import avro
 from lozenge.spark.kafka_source import bounded
+from lozenge_upstream.normalise.output_records import StreamOutput
 
 _KEYS = ("raw_topic", "raw_partition", "to_topic", "to_partition")
 _HIGHEST = "_highest"
@@ -46,16 +47,16 @@ class RecoveryRead:
 
 
 def recovery_read(
-    spark: SparkSession, kafka: KafkaSettings, since: datetime | None, rekeys: Collection[str]
+    spark: SparkSession, kafka: KafkaSettings, since: datetime | None, target: StreamOutput
 ) -> RecoveryRead:
-    """What was written since `since`; nothing if that is None. Raises BrokerUnavailable.
+    """What was written to the topics of `target` since `since`; nothing if that is None. Raises BrokerUnavailable.
 
     No other writer of these partitions may be running.
     """
     if since is None:
         return RecoveryRead()
-    outputs = {topic: _origin_of_event() for topic in (kafka.topics.events, *map(kafka.topics.events_by, rekeys))}
-    outputs[kafka.topics.dead_letters(UPSTREAM)] = _origin_of_dead_letter()
+    outputs = {topic: _origin_of_event(target.stream.event_schema) for topic in target.keys}
+    outputs[target.dead_letters] = _origin_of_dead_letter()
     highest = [
         _highest(records, origin).toArrow()
         for topic, origin in outputs.items()
@@ -83,9 +84,8 @@ def _highest(records: DataFrame, origin: Column) -> DataFrame:
     return read.groupBy(*(F.col(column).alias(name) for name, column in keys)).agg(F.max("raw.offset").alias(_HIGHEST))
 
 
-def _origin_of_event() -> Column:
-    known = [schema for schema in packaged() if schema.name == "event"]
-    return avro.record_or_null(F.col("value"), known, newest("event"))["raw"]
+def _origin_of_event(schema: Schema) -> Column:
+    return avro.record_or_null(F.col("value"), [schema], schema)["raw"]
 
 
 def _origin_of_dead_letter() -> Column:

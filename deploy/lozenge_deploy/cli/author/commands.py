@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,21 +32,13 @@ if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import ReportedTest
 
 
-class Key(StrEnum):
-    """The entities by which events are keyed; `lozenge.contracts.topics.KEYS` has their columns."""
-
-    CARD = "card"
-    TERMINAL = "terminal"
-    MERCHANT = "merchant"
-    ACCOUNT = "account"
-
-
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
     kind: Annotated[
         DetectorKind, typer.Option(help="One event at a time, counts in windows, or state per key.")
     ] = DetectorKind.RULE,
-    key: Annotated[Key, typer.Option(help="The entity of its alerts, by which its events are keyed.")] = Key.CARD,
+    key: Annotated[str, typer.Option(help="The entity of its alerts: a key of the stream, by default the first.")] = "",
+    stream: Annotated[str, typer.Option(help="The stream that it reads; by default the only one.")] = "",
     table: Annotated[
         list[Path] | None, typer.Option(help="A CSV or Parquet file to copy and declare. Once per table.")
     ] = None,
@@ -56,10 +47,13 @@ def new(
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Write the folder of a new detector, with tests that pass."""
+    from lozenge.streams.project import Streams
     from lozenge_deploy.cli.author.scaffold import contents, write
 
     detectors = detectors_folder()
-    files = (contents if dry_run else write)(detectors, name, kind, owner or user_name(), key=key, tables=table or ())
+    make = contents if dry_run else write
+    of = Streams.load(detectors).get(stream)
+    files = make(detectors, name, kind, owner or user_name(), of, key=key, tables=table or ())
     if output is OutputFormat.JSON:
         show([{"file": str(file), "bytes": len(content)} for file, content in files.items()], output)
         return
@@ -124,7 +118,7 @@ def run_tests(
         proof = proof_of(folder, python)  # of the files as they are now
         command = test_command(python, report, Path(reports), *(arguments or []))
         stdout = sys.stderr if output is OutputFormat.JSON else sys.stdout
-        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
+        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary, python), stdout=stdout)
         found = test_report.read(report)
     if output is OutputFormat.JSON:
         show([asdict(outcome) for outcome in found], output)

@@ -40,7 +40,7 @@ def debug(
         python = environment_of(folder)
         run = subprocess.run(
             [str(python), "-m", "lozenge.testing.debug", str(folder)],
-            env=in_environment(os.environ | temporary),
+            env=in_environment(os.environ | temporary, python),
             cwd=python.parents[1],  # or Python would import modules of the current folder
             input=json.dumps([found["value"]]),
             stdout=subprocess.PIPE,

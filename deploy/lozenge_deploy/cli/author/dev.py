@@ -16,7 +16,6 @@ from watchfiles import DefaultFilter, watch
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import reference_list
-from lozenge.detector.manifest import read as declared
 from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import LozengeError
 from lozenge.kafka.schema_registry import settle_ids
@@ -26,6 +25,7 @@ from lozenge.kafka.topic_reader import offsets_at
 from lozenge.process.retries import retry
 from lozenge.toolchain import cache_path
 from lozenge_deploy.cli.printing.terminal import echo, print_json, visible
+from lozenge_deploy.releases.detector_catalog import detector_in
 from lozenge_deploy.releases.environments import environment_of, in_environment
 from lozenge_deploy.releases.lint.folder import require_runnable
 from lozenge_deploy.supervision.child import Child
@@ -42,14 +42,15 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     The job reads the source folder. Only its dependencies come from an environment, which is built again when
     `pyproject.toml` changes. A job that fails prints its error; the next change starts it again.
     """
-    name, _, declaration = declared(folder / "pyproject.toml")
+    detector = detector_in(folder)
+    name = detector.name
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
     settle_ids(kafka, ["alert"])
-    ensure_topics(kafka, map(partial(reference_list, kafka.topics), lists_of(declaration.tables)))
+    ensure_topics(kafka, map(partial(reference_list, kafka.topics), lists_of(detector.declaration.tables)))
     with (
         temporary_folder() as temporary,
-        _own_topics(kafka, name, release, kafka.topics.events_by(declaration.key), last),
+        _own_topics(kafka, name, release, detector.input(kafka.topics), last),
         _printing(kafka, name, release, as_json),
     ):
         job: Child | None = _started(python, folder, temporary, release, generation := 1)
@@ -150,7 +151,9 @@ def _started(python: Path, folder: Path, temporary: dict[str, str], release: str
         "LOZENGE_JOB_WORK": str(cache_path("dev")),
     }
     command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
-    return Child(command, environment=in_environment(os.environ | settings | temporary), folder=python.parents[1])
+    return Child(
+        command, environment=in_environment(os.environ | settings | temporary, python), folder=python.parents[1]
+    )
 
 
 def _stop(job: Child | None) -> None:

@@ -10,11 +10,11 @@ from string import Template
 from pydantic import ValidationError
 
 from lozenge.contracts.display_text import is_blank
-from lozenge.contracts.topics import KEYS
 from lozenge.detector.tables.csv_table import separator_in
 from lozenge.detector.tables.declared_table import Table
 from lozenge.detector.tables.reference_tables import problems
 from lozenge.errors import UsageError
+from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem
 
@@ -46,10 +46,17 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
 
 
 def write(
-    detectors: Path, name: str, kind: str, owner: str, *, key: str = "card", tables: Sequence[Path] = ()
+    detectors: Path,
+    name: str,
+    kind: str,
+    owner: str,
+    stream: StreamDefinition,
+    *,
+    key: str = "",
+    tables: Sequence[Path] = (),
 ) -> dict[Path, bytes]:
     """Writes the files of `contents` and returns them; raises as `contents` does."""
-    files = contents(detectors, name, kind, owner, key=key, tables=tables)
+    files = contents(detectors, name, kind, owner, stream, key=key, tables=tables)
     (detectors / name).mkdir()
     for file, content in files.items():
         file.write_bytes(content)
@@ -57,11 +64,18 @@ def write(
 
 
 def contents(
-    detectors: Path, name: str, kind: str, owner: str, *, key: str = "card", tables: Sequence[Path] = ()
+    detectors: Path,
+    name: str,
+    kind: str,
+    owner: str,
+    stream: StreamDefinition,
+    *,
+    key: str = "",
+    tables: Sequence[Path] = (),
 ) -> dict[Path, bytes]:
     """The content of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError.
 
-    `key` is one of `KEYS`. `tables` are CSV or Parquet files, which the detector gets a copy of.
+    It reads `stream`; `key` is one of its keys. `tables` are CSV or Parquet files, which the detector gets a copy of.
     """
     if problem := name_problem(name):
         raise UsageError(
@@ -73,11 +87,16 @@ def contents(
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} exists already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
-    entity = {"key": key, "key_column": KEYS[key]}
+    if key and key not in stream.keys:
+        raise UsageError(
+            f"making detector {name}: the stream {stream.name} has no key {key}", hint=f"take {', '.join(stream.keys)}"
+        )
+    entity = {"key": stream.key(key), "key_column": stream.column(key)}
     words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, kind)}
     words |= {"owner_text": _quoted(owner)} | entity
     words |= {word: Template(text).substitute(entity) for word, text in _ABOUT[kind].items()}
-    words["declared"] += "" if key == "card" else f'key = "{key}"\n'
+    of_key = "" if stream.key(key) == stream.primary else f'key = "{key}"\n'
+    words["declared"] = f'stream = "{stream.name}"\n{of_key}{words["declared"]}'
     words["declared"] += "".join(f"\n{_declared(table)}" for table in tables)
     templates = {
         f"{name}.py": f"{kind}/module.py",

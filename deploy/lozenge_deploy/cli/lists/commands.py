@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Reference lists: values that people list while detectors run.", no_args_is_help=True)
 
 LIST = Annotated[str, typer.Argument(metavar="NAME", help="A list, such as blocked_cards.")]
-VALUES = Annotated[list[str], typer.Argument(metavar="VALUE...", help="As events have it, such as a card_id.")]
+VALUES = Annotated[list[str], typer.Argument(metavar="VALUE...", help="As events have it.")]
 EXPIRES = Annotated[
     str, typer.Option(help='Until when they count, by event time: "30d" from now, a day, or a time with its zone.')
 ]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from lozenge.contracts.topics import RAW_ISO, RAW_JSON
 from lozenge_deploy.demo.feed.population import Card, Merchant
 
 ISO_CHANNELS = {"pos": "051", "ecom": "812", "atm": "021", "recurring": "102"}
@@ -69,6 +68,8 @@ def _iso(auth: Authorisation, when: datetime) -> bytes:
     ).encode()
 
 
+STREAM, RAW_JSON, RAW_ISO = "auth", "AUTH-JSON", "AUTH-ISO"
+"""The stream that the feed is of, and its raw topics without the platform's prefix."""
 JSON = Form(RAW_JSON, _json, "pan", "merchant", "amount", "ts", "2026-02-31T12:00:00.000000Z")
 ISO = Form(RAW_ISO, _iso, "de2", "de42", "de4", "de7", "0231120000")
 FORMS = {"json": JSON, "iso": ISO}

@@ -4,8 +4,10 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
+from lozenge.streams.project import Streams
 from lozenge_deploy.releases.lint.documents import document_problems
 from lozenge_deploy.releases.lint.names import name_problem
 from lozenge_deploy.releases.lint.project import project_problems, project_warnings
@@ -39,6 +41,7 @@ def findings(folder: Path) -> Findings:
         return Findings([f"pyproject.toml: missing; `lozenge new {name}` writes one"])
     try:
         declared, _, declaration = read(file)
+        stream = stream_of(declaration, Streams.load(folder), file.name)
     except ConfigError as error:
         return Findings([f"pyproject.toml: {problem}" for problem in error.problems or [_with_hint(error)]])
     project = tomllib.loads(file.read_text("utf-8"))
@@ -50,7 +53,7 @@ def findings(folder: Path) -> Findings:
         *source_problems(folder),
     ]
     unfinished = [*document_problems(folder, project["project"].get("description"), declaration)]
-    warnings = [*project_warnings(project), *table_warnings(folder, declaration), *source_warnings(folder)]
+    warnings = [*project_warnings(project), *table_warnings(folder, declaration, stream), *source_warnings(folder)]
     return Findings(faults, unfinished, warnings)
 
 

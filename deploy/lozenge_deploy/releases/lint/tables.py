@@ -8,20 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from lozenge import ddl
-from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import KEYS
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.tables import reference_tables
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.fields import TEXT
 
 ROWS = 200_000
 """So many rows of a table are looked at for values that no event has."""
-_OF_EVENTS = {
-    "mcc": (r"[0-9]{4}", "four digits"),
-    "country": (r"[A-Z]{2}", "two capitals"),
-    "currency": (r"[A-Z]{3}", "three capitals"),
-    **dict.fromkeys(KEYS.values(), (r"\S(.*\S)?", "texts without blanks around them")),
-}
-"""How events write what tables are joined on."""
 
 
 def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
@@ -35,12 +28,13 @@ def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
             yield f"{table.path}: missing; [tool.lozenge.tables] names it"
 
 
-def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
-    """Values on which a join with events never matches, such as a merchant category that lost its leading zero.
+def table_warnings(folder: Path, declaration: Manifest, stream: StreamDefinition) -> Iterator[str]:
+    """Values on which a join with events never matches, such as a code that lost its leading zero.
 
     And lists whose expired entries the code does not seem to skip.
     """
     yield from _expired_entries(folder, declaration)
+    forms, events = _forms(stream), {field.name for field in stream.fields} | {"event_id", "event_time"}
     for table in (each for each in declaration.tables.values() if each.path):
         try:
             declared = ddl.columns(table.columns) if table.columns else {}
@@ -49,17 +43,17 @@ def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
             continue  # a problem of its own
         header = [name.strip().lower() for name in rows[0][1]] if rows else []
         texts = {name.lower() for name, kind in declared.items() if kind == "string"}
-        for column in sorted(_OF_EVENTS.keys() & texts & set(header)):
-            pattern, words = _OF_EVENTS[column]
+        for column in sorted(forms.keys() & texts & set(header)):
+            pattern, words = forms[column]
             at = header.index(column)
             odd = [(line, row[at]) for line, row in rows[1:] if len(row) > at and not re.fullmatch(pattern, row[at])]
             if odd:
                 line, value = odd[0]
                 yield (
-                    f"{table.path}: {len(odd)} value(s) of {column} are not {words}, which an event's {column} is, so "
+                    f"{table.path}: {len(odd)} value(s) of {column} are not {words}, as an event's {column} is, so "
                     f"no event matches: the first is {value!r} in line {line}"
                 )
-        keys = [name for name in header if name in _event_columns() & {name.lower() for name in declared}]
+        keys = [name for name in header if name in events & {name.lower() for name in declared}]
         yield from (f"{table.path}: {repeat}" for repeat in _repeats(header, keys, rows[1:]))
 
 
@@ -101,5 +95,12 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
         yield from ((reader.line_num, row) for row in reader if row)
 
 
-def _event_columns() -> set[str]:
-    return {field["name"] for field in newest("event").definition["fields"]}
+def _forms(stream: StreamDefinition) -> dict[str, tuple[str, str]]:
+    """How events write what tables are joined on: by column a regular expression, and that in words."""
+    forms = dict.fromkeys(stream.keys.values(), (r"\S(.*\S)?", "texts without blanks around them"))
+    for field in stream.fields:
+        if field.pattern is not None:
+            forms[field.name] = field.pattern, f"of the form {field.pattern}"
+        elif field.kind == TEXT and field.values is not None:
+            forms[field.name] = "|".join(map(re.escape, sorted(field.values))), f"of {', '.join(sorted(field.values))}"
+    return forms

@@ -1,9 +1,9 @@
 """The Avro schemas of the contracts and the ids under which they travel.
 
-The `.avsc` files here are the truth. `lock.json` gives each version its id, unless a process was given others by
-`assign_ids`: those of a schema registry. Versions are only ever added, and each must be FULL_TRANSITIVE-compatible
-with all before it. A writer announces its ids in the compacted topic `lozenge.ctl.schemas.v1`, so a running job needs
-no newer file.
+The `.avsc` files here are the truth; those of events are in the folders of streams. `lock.json` gives each version its
+id, and `derived_id` that of an event schema, unless a process was given others by `assign_ids`: those of a registry.
+Versions are only ever added, and each must be FULL_TRANSITIVE-compatible with all before it. A writer announces its ids
+in the compacted topic `lozenge.ctl.schemas.v1`, so a running job needs no newer file.
 """
 
 import hashlib
@@ -68,6 +68,7 @@ def _leaves(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Leaf]
             yield path, Leaf(name, plain.get("precision", 0), plain.get("scale", 0))
 
 
+_DERIVED_BITS = 30
 _assigned: dict[tuple[str, int], int] = {}
 
 
@@ -76,12 +77,26 @@ def assign_ids(ids: Mapping[tuple[str, int], int]) -> None:
     _assigned.update(ids)
 
 
+def derived_id(text: str) -> int:
+    """The id of a schema that no lock file has: equal texts have one, and it is none of a lock file or a registry.
+
+    Those count from 1; this one lies between 2^30 and 2^31.
+    """
+    digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+    return (1 << _DERIVED_BITS) + digest % (1 << _DERIVED_BITS)
+
+
+def settled(schema: Schema) -> Schema:
+    """The schema with the id that this process was given for it, or else its own."""
+    return schema.with_id(_assigned.get((schema.name, schema.version), schema.id))
+
+
 def packaged() -> tuple[Schema, ...]:
     """Every schema version in this package with its id; raises SchemaError if a locked file was edited.
 
     Those with an assigned id come last: no record has the id that the lock file gives to another one.
     """
-    found = [schema.with_id(_assigned.get((schema.name, schema.version), schema.id)) for schema in locked()]
+    found = [settled(schema) for schema in locked()]
     return tuple(sorted(found, key=lambda schema: (schema.name, schema.version) in _assigned))
 
 
@@ -103,5 +118,5 @@ def locked() -> tuple[Schema, ...]:
 
 
 def newest(name: str) -> Schema:
-    """The version of `name` ("event", "alert", "notification", "feedback") that this release writes and reads into."""
+    """The version of `name` ("alert", "notification", "feedback") that this release writes and reads into."""
     return max((s for s in packaged() if s.name == name), key=lambda s: s.version)

@@ -47,7 +47,7 @@ class CsvTable:
 
 
 def column_types(columns: str) -> dict[str, pa.DataType]:
-    """The Arrow type of each column of Spark DDL, such as "mcc string, mcc_limit decimal(18,4)".
+    """The Arrow type of each column of Spark DDL, such as "country string, most decimal(18,4)".
 
     Raises ValueError with every column that is no DDL or that no CSV file can hold.
     """

@@ -28,7 +28,7 @@ class Table(BaseModel):
     `author`, `added_at` and `expires_at`. A change is in force within seconds."""
 
     columns: str = ""
-    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". They are found by
+    """Names and types of a CSV file's columns, as Spark DDL: "country string, most decimal(18,4)". They are found by
     the names in its header. A Parquet file has its own."""
 
     shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5

@@ -26,7 +26,7 @@ def listed(events: "DataFrame", entries: "DataFrame", column: str, *, into: str 
     """`events` with one more column `into`: why the value of `column` is in the list; null if it is not.
 
     - `entries`: the table of the list, `tables["blocked"]`. It is broadcast.
-    - `column`: a column of the events, such as "card_id"; its values are compared as texts.
+    - `column`: a column of the events, such as "country"; its values are compared as texts.
     - `into`: the name of the new column. It holds the reason of the entry.
 
     An entry counts for events before its expiry, by their event time: the same at any time of processing. A fold looks

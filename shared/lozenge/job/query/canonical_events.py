@@ -10,19 +10,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lozenge.contracts.headers import TRACEPARENT
-from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.schemas import Schema
 from lozenge.detector.definition import INPUT
 from lozenge.durations import in_milliseconds
 from lozenge.spark import avro
 
 
-def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
-    """Canonical events of Kafka records, with the platform's struct column `INPUT` as the last column.
+def events(raw: DataFrame, known: Iterable[Schema], own: Schema, key: str) -> DataFrame:
+    """Canonical events of Kafka records, read as the schema `own`, with the platform's struct `INPUT` as the last.
 
     Events without the `key` (an unknown account, for example) are skipped, because no alert could name their entity.
     """
-    decoded = _read(raw, known).select(
-        avro.record_of("read", "schema", newest("event")).alias("event"), "traceparent", "partition", "offset"
+    decoded = _read(raw, known, own).select(
+        avro.record_of("read", "schema", own).alias("event"), "traceparent", "partition", "offset"
     )
     return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
@@ -36,16 +36,16 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
     )
 
 
-def malformed(raw: DataFrame, known: Iterable[Schema]) -> DataFrame:
+def malformed(raw: DataFrame, known: Iterable[Schema], own: Schema) -> DataFrame:
     """The records that are no events: partition, offset and problem, for `avro.words_of`."""
-    problem = avro.problem("read", "schema", newest("event"))
-    return _read(raw, known).select("partition", "offset", problem.alias("problem")).where("problem IS NOT NULL")
+    problem = avro.problem("read", "schema", own)
+    return _read(raw, known, own).select("partition", "offset", problem.alias("problem")).where("problem IS NOT NULL")
 
 
-def _read(raw: DataFrame, known: Iterable[Schema]) -> DataFrame:
+def _read(raw: DataFrame, known: Iterable[Schema], own: Schema) -> DataFrame:
     index = F.array_position("headers.key", TRACEPARENT) - 1
     return raw.select(
-        avro.decode(F.col("value"), known, newest("event")).alias("read"),
+        avro.decode(F.col("value"), known, own).alias("read"),
         avro.schema_id(F.col("value")).alias("schema"),
         F.get("headers.value", index.cast("int")).cast("string").alias("traceparent"),
         "partition",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.schemas import Schema, packaged
+from lozenge.contracts.schemas import Schema
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DecodeError
 from lozenge.job.batch_result import FailedRecord
@@ -30,7 +30,7 @@ class EventReader:
 
     def learn(self) -> set[int]:
         """Reads the event schemas that have been announced; returns the ids of all known schemas."""
-        self._learned = learn(self._kafka, "event")
+        self._learned = learn(self._kafka, self._own)
         return {s.id for s in self._schemas}
 
     def stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
@@ -53,7 +53,7 @@ class EventReader:
 
         No code of the detector has seen them, so there may be any number of them.
         """
-        rows = canonical_events.malformed(self._kept(self.records(ranges)), self._schemas).collect()
+        rows = canonical_events.malformed(self._kept(self.records(ranges)), self._schemas, self._own).collect()
         found = [FailedRecord(row.partition, row.offset, DecodeError(_words(row.problem))) for row in rows]
         self.excluded += found
         return found
@@ -63,16 +63,20 @@ class EventReader:
         return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
 
     @property
+    def _own(self) -> Schema:
+        return self._identity.stream.event_schema
+
+    @property
     def _schemas(self) -> list[Schema]:
         """Every event schema that it knows; an announced one has the id that is announced."""
-        known = {s.id: s for s in packaged() if s.name == "event"} | {s.id: s for s in self._learned}
+        known = {self._own.id: self._own} | {s.id: s for s in self._learned}
         return list(known.values())
 
     def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
         return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
 
     def _events(self, raw: DataFrame) -> DataFrame:
-        return canonical_events.events(self._kept(raw), self._schemas, self._declaration.key_column)
+        return canonical_events.events(self._kept(raw), self._schemas, self._own, self._identity.key_column)
 
     def _kept(self, raw: DataFrame) -> DataFrame:
         return canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])

@@ -152,7 +152,7 @@ def build_operator(
 ) -> Operator:
     """The operator of what `detect` returned, for the `assigned` partitions, out of `partitions` in the topic."""
     if isinstance(result, Fold):
-        return FoldOperator(result, settings, loaded.declaration.key_column, identity.state, assigned)
+        return FoldOperator(result, settings, identity.key_column, identity.state, assigned)
     if loaded.declaration.kind.state_in_checkpoint:
         return AggregateOperator(result, EmittedAlerts(identity, partitions))
     return RuleOperator(result)

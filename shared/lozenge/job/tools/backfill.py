@@ -80,7 +80,7 @@ def backfill(
         )
     settle_ids(kafka, ["alert"])
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
+    identity = Identity(loaded.name, job.release, live=True, key=loaded.key, topics=kafka.topics, stream=loaded.stream)
     writer = TransactionalWriter(kafka, f"{loaded.name}@backfill")
     writer.fence()  # before the gaps are read: afterwards no other backfill can commit
     ranges, expired = _gaps(kafka, identity, gap_filter)

@@ -80,7 +80,7 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
     """Processes the events that were written within `last`; raises what the start of a job raises."""
     settle_ids(kafka, ())
     declaration, settings = loaded.declaration, detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, "backtest", live=False, key=declaration.key, topics=kafka.topics)
+    identity = Identity(loaded.name, "backtest", live=False, key=loaded.key, topics=kafka.topics, stream=loaded.stream)
     until = datetime.now(UTC)
     since = until - last
     starts = offsets_at(kafka, identity.input, kafka.partitions, since)

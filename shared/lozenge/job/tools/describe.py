@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from lozenge.contracts.schemas import newest, packaged
+from lozenge.contracts.schemas import packaged
 from lozenge.detector.definition import Settings, sets_in_order
 from lozenge.detector.description import Description
 from lozenge.detector.fold import Fold, expressions
@@ -49,11 +49,12 @@ def describe(loaded: LoadedDetector) -> Description:
         detector=loaded.name,
         version=loaded.version,
         declaration=loaded.declaration,
+        stream=loaded.stream,
         settings=settings,
         settings_digest=digest,
         settings_schema=schema,
         state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind.state_in_topic else None,
-        schemas=[schema.id for schema in packaged()],
+        schemas=[schema.id for schema in (*packaged(), loaded.stream.event_schema)],
     )
 
 
@@ -108,7 +109,9 @@ def _detected(
 
     manifest = loaded.declaration
     spark = tool_session(f"{loaded.name}-describe")
-    events = canonical_events.events(records(spark), [newest("event")], manifest.key_column)
+    events = canonical_events.events(
+        records(spark), [loaded.stream.event_schema], loaded.stream.event_schema, loaded.key_column
+    )
     if manifest.lateness is not None:
         events = canonical_events.watermarked([events], manifest.lateness)
     tables = ReferenceTables(manifest.tables, loaded.folder)

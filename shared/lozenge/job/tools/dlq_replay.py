@@ -106,7 +106,7 @@ def replay(
     settle_ids(kafka, ["alert"])
     declaration = loaded.declaration
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
+    identity = Identity(loaded.name, job.release, live=True, key=loaded.key, topics=kafka.topics, stream=loaded.stream)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
     failing_keys: set[bytes | None] = set()

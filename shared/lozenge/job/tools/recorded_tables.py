@@ -64,7 +64,7 @@ class RecordedTables:
 
 def _covered(kafka: KafkaSettings, loaded: LoadedDetector) -> list[Interval]:
     """Which release processed what, and with which versions; nothing if none was ever live on this input."""
-    source = kafka.topics.events_by(loaded.declaration.key)
+    source = loaded.stream.events(kafka.topics, loaded.key)
     segments = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
     if not segments or segments[-1].input_id != topic_id(kafka, source):
         return []

@@ -8,16 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from lozenge.contracts.detector_kind import DetectorKind
-from lozenge.contracts.topics import KEYS, Topics
+from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import read
 from lozenge.testing.invariants import INVARIANTS
-from lozenge_deploy.cli.author.commands import Key
 from lozenge_deploy.releases.lint.folder import problems
 from lozenge_deploy.releases.lint.names import LONGEST
 from lozenge_deploy.releases.test_run import proof_of
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke, lozenge
 from tests.deploy.sparkless_environments import install
+from tests.streams import AUTH
 
 TESTS = """
 from types import SimpleNamespace
@@ -39,8 +39,12 @@ def test_fires() -> None:
 """Tests under faults that need no Spark: all but one pass."""
 
 
-def test_the_keys_of_a_new_detector_are_those_of_events() -> None:
-    assert list(Key) == list(KEYS)
+def test_new_refuses_a_stream_or_a_key_that_there_is_not(checkout: Path) -> None:
+    run = invoke("new", "spotter", "--key", "device", cwd=checkout)
+    assert (run.returncode, "the stream auth has no key device" in run.stderr) == (2, True), run.stderr
+    run = invoke("new", "spotter", "--stream", "login", cwd=checkout)
+    assert (run.returncode, "there is no stream login" in run.stderr) == (2, True), run.stderr
+    assert list((checkout / "detectors").iterdir()) == []
 
 
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
@@ -85,7 +89,7 @@ def test_new_refuses_a_name_that_is_too_long_for_a_topic_with_the_limit(checkout
 
 
 @pytest.mark.parametrize("kind", list(DetectorKind))
-@pytest.mark.parametrize("key", list(Key))
+@pytest.mark.parametrize("key", list(AUTH.keys))
 def test_new_declares_key_and_tables_and_is_complete(checkout: Path, tmp_path: Path, kind: str, key: str) -> None:
     lists = tmp_path / "lists"
     lists.mkdir()
@@ -99,7 +103,7 @@ def test_new_declares_key_and_tables_and_is_complete(checkout: Path, tmp_path: P
     assert (folder / "mcc limits.csv").read_bytes() == (lists / "mcc limits.csv").read_bytes()
     assert problems(folder) == []
     _, _, declared = read(folder / "pyproject.toml")
-    assert (declared.key, declared.owner) == (key, owner)
+    assert (declared.stream, declared.key or "card", declared.owner) == ("auth", key, owner)
     assert declared.tables["mcc limits"].columns == "mcc string, `a limit` string"
     assert declared.tables["bins"].columns == ""
 

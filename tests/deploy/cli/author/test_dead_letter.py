@@ -42,7 +42,7 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     details = {"reason": "timer: no"}
     monkeypatch.setattr(dead_letter_report, "details", lambda *_, **__: details | {"value": found.value})
     monkeypatch.setattr(environments, "environment_of", lambda folder: Path("/env/bin/python"))
-    monkeypatch.setattr(environments, "in_environment", dict)
+    monkeypatch.setattr(environments, "in_environment", lambda variables, python: dict(variables))
     monkeypatch.setattr(subprocess, "run", found.run)
     return found
 

@@ -22,6 +22,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.feed import Generator
 from lozenge_deploy.demo.feed import __main__ as command
 from lozenge_deploy.demo.feed.producer import RecordProducer
+from tests.streams import RAW_ISO, RAW_JSON
 
 TOPICS = Topics()
 
@@ -32,7 +33,7 @@ NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 def broker() -> Iterator[str]:
     """The address of a mock cluster with both raw topics."""
     owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    for topic in (TOPICS.raw_json, TOPICS.raw_iso):
+    for topic in (TOPICS.prefixed(RAW_JSON), TOPICS.prefixed(RAW_ISO)):
         owner.list_topics(topic, timeout=5)  # asking creates it
     host = next(iter(owner.list_topics(timeout=5).brokers.values()))
     yield f"{host.host}:{host.port}"
@@ -69,11 +70,11 @@ def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Pop
 def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9), malformed_rate=0.05)
     raws = list(feed.past(NOW, 5000))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: False)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.prefixed(RAW_JSON), stopped=lambda: False)
     began = time.time()
     sender.send(raws)
     sender.close()
-    messages = read_all(broker, TOPICS.raw_json)
+    messages = read_all(broker, TOPICS.prefixed(RAW_JSON))
     assert sender.failed == 0
     assert all(m.partition() == partition_of(m.key() or b"", TOPICS.partitions) for m in messages)
     assert all(m.timestamp()[1] / 1000 > began - 1 for m in messages), "the Kafka timestamp is the time of sending"
@@ -84,10 +85,12 @@ def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) ->
 
 def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: feed.written.sent >= 700)
+    sender = RecordProducer(
+        KafkaSettings(bootstrap=broker), TOPICS.prefixed(RAW_JSON), stopped=lambda: feed.written.sent >= 700
+    )
     sender.send(feed.past(NOW, 5000))
     sender.close()
-    assert len(read_all(broker, TOPICS.raw_json)) == feed.written.sent == 700
+    assert len(read_all(broker, TOPICS.prefixed(RAW_JSON))) == feed.written.sent == 700
 
 
 def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
@@ -101,8 +104,13 @@ def test_the_command_sends_history_and_live_records_and_summarises_its_cases(bro
         _, errors = feed.communicate(timeout=30)
     assert feed.returncode == 0, errors
     said = json.loads(summary.read_text())
-    messages = read_all(broker, TOPICS.raw_iso)
-    assert (said["topic"], said["past"], said["failed"], said["sent"]) == (TOPICS.raw_iso, 3000, 0, len(messages))
+    messages = read_all(broker, TOPICS.prefixed(RAW_ISO))
+    assert (said["topic"], said["past"], said["failed"], said["sent"]) == (
+        TOPICS.prefixed(RAW_ISO),
+        3000,
+        0,
+        len(messages),
+    )
     sent = {json.loads(m.value() or b"{}").get("de37") for m in messages if _is_object(m)}
     assert sent.issuperset(txn_id for case in said["cases"] for txn_id in case["txn_ids"])
 
@@ -113,13 +121,13 @@ def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(broker: st
         assert feed.stderr is not None
         assert "1000 records" in feed.stderr.readline()
         deadline = time.monotonic() + 30
-        while count(broker, TOPICS.raw_json) <= 1200:
+        while count(broker, TOPICS.prefixed(RAW_JSON)) <= 1200:
             assert time.monotonic() < deadline, "no live records came"
             time.sleep(0.05)
         feed.send_signal(signal.SIGTERM)
         assert feed.wait(timeout=10) == 0
     said = json.loads(summary.read_text())
-    assert said["sent"] == len(read_all(broker, TOPICS.raw_json)) > 1200
+    assert said["sent"] == len(read_all(broker, TOPICS.prefixed(RAW_JSON))) > 1200
     assert any(len(case["txn_ids"]) > 12 for case in said["cases"]), "the burst that had begun was completed"
 
 

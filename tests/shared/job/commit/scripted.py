@@ -20,11 +20,12 @@ from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import STARTED, CoverageSegment
+from tests.streams import AUTH
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PARTITIONS = 2
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1", partitions=PARTITIONS)
-LIVE = Identity("spotter", "r2", live=True, key="card", topics=KAFKA.topics)
+LIVE = Identity("spotter", "r2", live=True, key="card", topics=KAFKA.topics, stream=AUTH)
 SHADOW = replace(LIVE, live=False)
 SEGMENT = CoverageSegment(STARTED, "r1", "d1", 1, {0: 5, 1: 15}, {0: 5, 1: 15}, input_id="one")
 """What a job has written that ran before."""

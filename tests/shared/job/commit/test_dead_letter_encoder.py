@@ -5,10 +5,11 @@ from lozenge.errors import DetectError
 from lozenge.job.batch_result import FailureWithoutRecord
 from lozenge.job.commit.dead_letter_encoder import NO_OFFSET, of_failure
 from lozenge.job.identity import Identity
+from tests.streams import AUTH
 
 TOPICS = Topics()
 
-IDENTITY = Identity("card_velocity", "r1", live=True, key="card_id", topics=TOPICS)
+IDENTITY = Identity("card_velocity", "r1", live=True, key="card_id", topics=TOPICS, stream=AUTH)
 
 
 def test_a_failure_without_a_record_keeps_its_key_its_state_and_the_reason() -> None:

@@ -16,10 +16,11 @@ from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.identity import Identity
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark.internals import queries
+from tests.streams import AUTH
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1", partitions=2)
-IDENTITY = Identity("spotter", "r2", live=True, key="card", topics=KAFKA.topics)
+IDENTITY = Identity("spotter", "r2", live=True, key="card", topics=KAFKA.topics, stream=AUTH)
 NO_SESSION: Any = None
 SECONDS = 10.0
 """The longest that another thread is waited for."""

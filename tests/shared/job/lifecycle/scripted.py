@@ -32,6 +32,7 @@ from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import Versions
 from lozenge.protocol.job_spec import JobSpec
+from tests.streams import AUTH
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PARTITIONS = frozenset({0, 1})
@@ -266,7 +267,7 @@ class ScriptedJob(JobLoop):
         manifest = Manifest.model_validate({"kind": kind, "owner": "tests", "title": "A test", **windows})
         detect: Any = None  # the planner here does not call it
         detector = Detector(detect, settings=Above)
-        loaded = LoadedDetector("one", "1.0.0", detector, manifest, folder)
+        loaded = LoadedDetector("one", "1.0.0", detector, manifest, folder, AUTH)
         self.write_spec(**spec)
         reporter = JobStatusReporter(folder)
         parts: dict[str, Any] = {

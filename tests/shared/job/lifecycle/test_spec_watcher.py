@@ -14,6 +14,7 @@ from lozenge.job.lifecycle.spec_watcher import SpecChange, SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.settings import JobSettings
 from lozenge.protocol.job_spec import JOB_SPEC, JobSpec
+from tests.streams import AUTH
 
 
 class Limit(Settings):
@@ -28,7 +29,7 @@ def watcher(folder: Path, **spec: Any) -> tuple[SpecWatcher, JobStatusReporter]:
     JobSpec(**spec).write(folder)
     detect: Any = None
     manifest = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test"})
-    loaded = LoadedDetector("one", "1.0.0", Detector(detect, settings=Limit), manifest, folder)
+    loaded = LoadedDetector("one", "1.0.0", Detector(detect, settings=Limit), manifest, folder, AUTH)
     reporter = JobStatusReporter(folder)
     return SpecWatcher(loaded, JobSpecFile(JobSettings(folder=folder)), reporter), reporter
 

@@ -9,13 +9,14 @@ from lozenge.job.identity import Identity
 from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from tests.shared.job.alert_rows import GROUP_ROW
+from tests.streams import AUTH
 
 NO_FRAME: Any = None
 """The operator passes its DataFrame to Spark and evaluates only the rows that come back."""
 
 
 def operator() -> AggregateOperator:
-    identity = Identity("counts", "r1", live=True, key="card", topics=Topics())
+    identity = Identity("counts", "r1", live=True, key="card", topics=Topics(), stream=AUTH)
     return AggregateOperator(NO_FRAME, EmittedAlerts(identity, 4))
 
 

@@ -7,12 +7,13 @@ from lozenge.detector.events import Alert
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
 from lozenge.job.operators.emitted_alerts import RETENTION, EmittedAlerts
+from tests.streams import AUTH
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def emitted_alerts() -> EmittedAlerts:
-    return EmittedAlerts(Identity("counts", "r1", live=True, key="card", topics=Topics()), 4)
+    return EmittedAlerts(Identity("counts", "r1", live=True, key="card", topics=Topics(), stream=AUTH), 4)
 
 
 def draft(card: str, band: str = "3", closes: datetime = NOON) -> DraftAlert:

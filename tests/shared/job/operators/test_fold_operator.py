@@ -18,6 +18,7 @@ from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.testing import events, run_fold
 from lozenge.testing.events import PartialEvent, event_table
+from tests.streams import AUTH
 
 PARTITIONS = range(4)
 NO_KAFKA = cast(KafkaSettings, None)  # an operator with restored state reads nothing at a cut-over
@@ -55,7 +56,7 @@ def operator() -> FoldOperator:
 
 def batch(partials: Sequence[PartialEvent], key: str = "card_id") -> pa.Table:
     """The events as Spark hands them over, with the platform's columns flattened."""
-    table = event_table(events(partials), key).drop(["raw"])
+    table = event_table(events(partials), key, AUTH).drop(["raw"])
     own: Any = table.column("_input").combine_chunks()
     for name in ("partition", "offset", "traceparent", "arrived"):
         table = table.append_column(f"_input_{name}", own.field(name))

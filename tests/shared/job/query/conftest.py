@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import TRACEPARENT
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
 from lozenge.job.query import canonical_events
 from lozenge.spark import kafka_source
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
+from tests.streams import AUTH, event_codec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-CODEC = Codec.of("event")
+CODEC = event_codec()
 Record = tuple[int, int, bytes]
 """Partition, offset and value."""
 
@@ -67,10 +66,10 @@ def raw(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
 def events(spark: SparkSession, *given: dict[str, Any]) -> DataFrame:
     """The events at offsets 0, 1 and so on of partition 1, as a detector gets them."""
     records = [(1, offset, CODEC.encode(each)) for offset, each in enumerate(given)]
-    return canonical_events.events(raw(spark, records), [newest("event")], "card_id")
+    return canonical_events.events(raw(spark, records), [AUTH.event_schema], AUTH.event_schema, "card_id")
 
 
 def stream(spark: SparkSession, folder: object) -> DataFrame:
     """Events of a stream that has not been started."""
     records = spark.readStream.schema(kafka_source.RECORDS).parquet(str(folder))
-    return canonical_events.events(records, [newest("event")], "card_id")
+    return canonical_events.events(records, [AUTH.event_schema], AUTH.event_schema, "card_id")

@@ -5,19 +5,19 @@ from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
 
-from lozenge.contracts.schemas import newest
 from lozenge.detector.definition import INPUT
 from lozenge.job.query.canonical_events import events, malformed, watermarked, without
 from lozenge.spark import avro
 from lozenge.spark.internals import plans
 from tests.shared.job.query.conftest import CODEC, NOON, TRACE, event, raw, stream
+from tests.streams import AUTH
 
-KNOWN = [newest("event")]
+KNOWN = [AUTH.event_schema]
 
 
 def test_an_event_has_all_of_its_fields_and_the_platforms_in_the_last_column(query_spark: SparkSession) -> None:
-    found = events(raw(query_spark, [(3, 7, CODEC.encode(event(1)))]), KNOWN, "merchant_id")
-    assert found.columns == [*(field["name"] for field in newest("event").definition["fields"]), INPUT]
+    found = events(raw(query_spark, [(3, 7, CODEC.encode(event(1)))]), KNOWN, AUTH.event_schema, "merchant_id")
+    assert found.columns == [*(field["name"] for field in AUTH.event_schema.definition["fields"]), INPUT]
     [row] = found.collect()
     assert (row.event_id, row.amount, row.account_id) == ("event-1", event(1)["amount"], None)
     platforms = row[INPUT]
@@ -28,7 +28,7 @@ def test_an_event_has_all_of_its_fields_and_the_platforms_in_the_last_column(que
 def test_an_event_without_the_key_is_skipped(query_spark: SparkSession) -> None:
     given = [event(1), event(2, account_id="a-1")]
     records = raw(query_spark, [(0, offset, CODEC.encode(each)) for offset, each in enumerate(given)])
-    assert [row.event_id for row in events(records, KNOWN, "account_id").collect()] == ["event-2"]
+    assert [row.event_id for row in events(records, KNOWN, AUTH.event_schema, "account_id").collect()] == ["event-2"]
 
 
 def test_a_record_without_headers_has_no_trace(query_spark: SparkSession) -> None:
@@ -36,7 +36,10 @@ def test_a_record_without_headers_has_no_trace(query_spark: SparkSession) -> Non
         [(CODEC.encode(event(1)), 0, 0, None), (CODEC.encode(event(2)), 0, 1, [])],
         "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>",
     )
-    assert [row[INPUT].traceparent for row in events(records, KNOWN, "card_id").collect()] == [None, None]
+    assert [row[INPUT].traceparent for row in events(records, KNOWN, AUTH.event_schema, "card_id").collect()] == [
+        None,
+        None,
+    ]
 
 
 def test_what_is_no_event_is_found_with_its_place_and_cause_and_nothing_else(query_spark: SparkSession) -> None:
@@ -50,7 +53,7 @@ def test_what_is_no_event_is_found_with_its_place_and_cause_and_nothing_else(que
 
 
 def malformed_of(spark: SparkSession, records: list[tuple[int, int, bytes]]) -> list[Row]:
-    return malformed(raw(spark, records), KNOWN).collect()
+    return malformed(raw(spark, records), KNOWN, AUTH.event_schema).collect()
 
 
 def test_excluded_records_are_skipped_and_their_neighbours_are_not(query_spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.schemas import Schema, newest
+from lozenge.contracts.schemas import Schema
 from lozenge.errors import DecodeError
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.query import event_reader
@@ -15,6 +15,7 @@ from lozenge.spark import kafka_source
 from lozenge.spark.internals import plans
 from tests.shared.job.commit.scripted import KAFKA, LIVE, declared
 from tests.shared.job.query.conftest import CODEC, event, raw
+from tests.streams import AUTH
 
 GOOD = CODEC.encode(event(1))
 RECORDS = [(0, 0, GOOD), (0, 1, b"text"), (1, 0, GOOD), (1, 1, GOOD + b"more")]
@@ -82,8 +83,8 @@ def test_a_stream_with_lateness_reads_each_partition_by_itself_with_its_share(to
 
 
 def test_a_schema_is_known_once_it_was_learned(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
-    announced = Schema(902, "event", 9, newest("event").text)
+    announced = Schema(902, AUTH.schema_name, 9, AUTH.event_schema.text)
     monkeypatch.setattr(event_reader, "learn", lambda kafka, name: [announced])
     reader = topic.reader()
     assert 902 in reader.learn()
-    assert newest("event").id in reader.learn(), "the packaged ones stay"
+    assert AUTH.event_schema.id in reader.learn(), "the packaged ones stay"

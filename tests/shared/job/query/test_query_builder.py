@@ -22,6 +22,7 @@ from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder, detect
 from tests.shared.job.commit.scripted import LIVE, declared
 from tests.shared.job.query.conftest import event, events, stream
+from tests.streams import AUTH
 
 ALL: Ranges = {1: (0, 3)}
 PARTITIONS = 2
@@ -67,7 +68,7 @@ def built(query_spark: SparkSession, tmp_path: Path) -> Build:
     def built(
         function: Callable[..., Any] = over, *, taken: Mapping[str, str] | None = None, **manifest: Any
     ) -> QueryBuilder:
-        loaded = LoadedDetector("one", "1.0.0", Detector(function, Limit), declared(**manifest), tmp_path)
+        loaded = LoadedDetector("one", "1.0.0", Detector(function, Limit), declared(**manifest), tmp_path, AUTH)
         frame = query_spark.createDataFrame([("5411", 5.0)], "mcc string, most double")
         tables: Any = SimpleNamespace(taken=dict(taken or {}), load=lambda spark: dict.fromkeys(taken or {}, frame))
         source: Any = Input(query_spark, tmp_path)
@@ -131,7 +132,7 @@ def test_an_error_of_the_platform_is_said_as_it_is(query_spark: SparkSession) ->
     def fails(*of: object) -> DataFrame:
         raise ConfigError("reading the table", hint="correct it")
 
-    loaded = LoadedDetector("one", "1.0.0", Detector(fails, Limit), declared(), Path())
+    loaded = LoadedDetector("one", "1.0.0", Detector(fails, Limit), declared(), Path(), AUTH)
     with pytest.raises(ConfigError, match="reading the table"):
         detect("one", loaded, events(query_spark), Limit(), {})
 

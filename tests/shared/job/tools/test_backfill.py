@@ -19,6 +19,7 @@ from lozenge.job.tools import backfill as module
 from lozenge.job.tools.backfill import STEP_OFFSETS, BackfillStep, backfill
 from lozenge.protocol.coverage import BACKFILLED, STARTED, CoverageSegment, Versions
 from tests.shared.job.commit.scripted import KAFKA, LIVE, declared, draft
+from tests.streams import AUTH
 
 SPARK: Any = SimpleNamespace()
 BEGUN = CoverageSegment(STARTED, "r1", "d1", 1, {}, {0: 0, 1: 0}, input_id="one")
@@ -110,7 +111,7 @@ MakeScript = Callable[[list[CoverageSegment]], Script]
 
 def run(kind: str = "rule") -> Iterator[BackfillStep]:
     detect: Any = None
-    loaded = LoadedDetector("spotter", "1.0.0", Detector(detect, settings=Settings), declared(kind), LIVE_FOLDER)
+    loaded = LoadedDetector("spotter", "1.0.0", Detector(detect, settings=Settings), declared(kind), LIVE_FOLDER, AUTH)
     return backfill(loaded, JobSettings(release="r2"), KAFKA, spark=SPARK)
 
 

@@ -21,6 +21,7 @@ from lozenge.job.tools import backtest as module
 from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.protocol.coverage import Versions
 from tests.shared.job.commit.scripted import KAFKA, LIVE, declared
+from tests.streams import AUTH
 
 LAST = timedelta(hours=1)
 
@@ -68,7 +69,7 @@ class Script:
 
     def run(self, kind: str = "rule") -> BacktestResult:
         detect: Any = None
-        loaded = LoadedDetector("spotter", "1.0.0", Detector(detect, settings=Settings), declared(kind), Path())
+        loaded = LoadedDetector("spotter", "1.0.0", Detector(detect, settings=Settings), declared(kind), Path(), AUTH)
         return backtest(loaded, JobSettings(), KAFKA, LAST)
 
     def _offsets_at(self, kafka: object, topic: str, partitions: int, moment: datetime) -> dict[int, int]:

@@ -1,0 +1,147 @@
+"""A stream is a folder of data: it is read, and every problem of its files is named at once, with file and line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge.contracts.topics import Topics
+from lozenge.errors import ConfigError
+from lozenge.streams.folder import read, write_copy
+from tests.streams import AUTH
+
+DECLARATION = """\
+title = "Sensors"
+owner = "plant"
+keys = { machine = "machine", hall = "hall" }
+copies = ["hall"]
+retention = "2d"
+"""
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Reading",
+    "namespace": "plant",
+    "fields": [
+        {"name": "machine", "type": "string", "pattern": "m[0-9]+", "example": "m7"},
+        {"name": "hall", "type": ["null", "string"], "default": None},
+        {"name": "celsius", "type": "double"},
+        {"name": "mode", "type": {"type": "enum", "name": "Mode", "symbols": ["idle", "busy"]}},
+        {"name": "tags", "type": {"type": "map", "values": "string"}},
+        {"name": "axes", "type": {"type": "array", "items": {"type": "record", "name": "Axis", "fields": [
+            {"name": "position", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3}}
+        ]}}},
+    ],
+}  # fmt: skip
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 3}
+NESTED = {"type": "record", "name": "X", "fields": [{"name": "y", "type": "uuid"}]}
+
+
+def written(tmp_path: Path, declaration: str = DECLARATION, schema: Any = SCHEMA) -> Path:
+    folder = tmp_path / "sensors"
+    (folder / "mappings").mkdir(parents=True)
+    (folder / "stream.toml").write_text(declaration, "utf-8")
+    (folder / "event.avsc").write_text(schema if isinstance(schema, str) else json.dumps(schema, indent=1), "utf-8")
+    (folder / "mappings" / "plc.toml").write_text('source = "plc"\ntopic = "PLC"\n', "utf-8")
+    return folder
+
+
+def problems(folder: Path) -> str:
+    with pytest.raises(ConfigError) as refused:
+        read(folder)
+    return "\n".join(refused.value.problems)
+
+
+def changed(field: dict[str, Any]) -> dict[str, Any]:
+    """The schema with another field of that name, or with one more."""
+    others = [each for each in SCHEMA["fields"] if each["name"] != field.get("name")]
+    return SCHEMA | {"fields": [*others, field]}
+
+
+def test_a_stream_of_any_names_and_types_is_read(tmp_path: Path) -> None:
+    stream = read(written(tmp_path))
+    assert (stream.name, stream.primary, stream.rekeys, stream.raw_topics) == (
+        "sensors",
+        "machine",
+        ("hall",),
+        ("PLC",),
+    )
+    assert [(field.name, field.kind, field.optional) for field in stream.fields] == [
+        ("machine", "string", False),
+        ("hall", "string", True),
+        ("celsius", "double", False),
+        ("mode", "enum", False),
+        ("tags", "map", False),
+        ("axes", "array", False),
+    ]
+    topics = Topics("acme.", 6)
+    assert [(each.name, each.config["retention.ms"]) for each in stream.topics(topics, stream.copies)] == [
+        ("acme.PLC", "172800000"),
+        ("acme.pay.canonical.sensors.v1", "172800000"),
+        ("acme.pay.canonical.sensors.by-hall.v1", "172800000"),
+    ]
+    assert stream.events(topics, "machine") == stream.events(topics) == "acme.pay.canonical.sensors.v1"
+    assert stream.column("") == "machine"
+
+
+def test_a_copy_in_a_release_is_the_definition(tmp_path: Path) -> None:
+    write_copy(AUTH, tmp_path)
+    assert read(tmp_path / "auth") == AUTH
+    assert read(tmp_path / "auth").digest == AUTH.digest
+
+
+@pytest.mark.parametrize(
+    ("declaration", "problem"),
+    [
+        (DECLARATION.replace("plant", ""), "stream.toml line 2: owner: it shows nothing"),
+        (DECLARATION.replace("title", "titel"), "stream.toml line 1: titel: Extra inputs are not permitted"),
+        (DECLARATION.replace('["hall"]', '["machine"]'), "copies: machine: the keys besides the first are hall"),
+        (DECLARATION.replace('"machine", hall', '"device", hall'), "stream.toml: keys: there is no field device"),
+        (DECLARATION.replace('hall = "hall"', 'hall = "celsius"'), "keys: celsius is of type double"),
+        (DECLARATION.replace('machine = "machine", ', "").replace('["hall"]', "[]"), "keys: hall keys the topic, so"),
+        (DECLARATION.replace('"2d"', '"soon"'), "stream.toml line 5: retention: 'soon' is not a duration"),
+        (DECLARATION + 'tokens = { badge = "badge" }\n', "stream.toml: tokens: there is no field badge"),
+        (DECLARATION + "keys = 1\n", "stream.toml: not TOML"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_declaration_is_named(tmp_path: Path, declaration: str, problem: str) -> None:
+    assert problem in problems(written(tmp_path, declaration))
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ("{", "event.avsc: not JSON"),
+        ([], "event.avsc: it is no record"),
+        (SCHEMA | {"namespace": "no name"}, "event.avsc: namespace is missing or no name of Avro's"),
+        (changed({"name": "raw", "type": "string"}), "raw: the platform adds a field of this name"),
+        (changed({"name": "class", "type": "string"}), "class: a name has the form"),
+        (changed({"name": "Celsius", "type": "double"}), "Celsius: another field has this name"),
+        (changed({"name": "at", "type": MILLIS}), "at: the logical type timestamp-millis of long is not read"),
+        (changed({"name": "x", "type": ["string", "null"], "default": ""}), 'x: of unions only ["null", TYPE] is read'),
+        (changed({"name": "x", "type": ["null", "string"]}), 'x: an optional field needs "default": null'),
+        (changed({"name": "x", "type": "number"}), "x: the type 'number' is not read"),
+        (changed({"name": "machine", "type": "string", "pattern": "("}), "machine: pattern is no regular expression"),
+        (changed({"name": "celsius", "type": "double", "pattern": "x"}), "celsius: pattern, values and codes are for"),
+        (changed({"name": "x", "type": "string", "values": ["m1"], "example": "m2"}), "x: the example 'm2' is no"),
+        (changed({"name": "hall", "type": "string", "codes": "planets"}), "hall: codes is 'planets'"),
+        (changed({"name": "x", "type": DECIMAL | {"scale": 5}}), "x: a decimal has a precision of 1 to 38"),
+        (changed({"name": "x", "type": NESTED}), "x.y: the type 'uuid' is not read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_schema_is_named_with_its_field(tmp_path: Path, schema: Any, problem: str) -> None:
+    assert problem in problems(written(tmp_path, schema=schema))
+
+
+def test_every_problem_of_every_file_is_named_at_once_with_its_line(tmp_path: Path) -> None:
+    found = problems(written(tmp_path, DECLARATION.replace("plant", ""), changed({"name": "raw", "type": "uuid"})))
+    assert "stream.toml line 2: owner" in found
+    assert found.count("event.avsc line ") == 2
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    (folder / "event.avsc").unlink()
+    assert problems(folder) == "event.avsc: No such file or directory"

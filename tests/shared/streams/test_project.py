@@ -1,0 +1,63 @@
+"""Which folder has the streams of a process, and which of them is meant."""
+
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import ConfigError, UsageError
+from lozenge.streams.folder import write_copy
+from lozenge.streams.project import STREAMS_VARIABLE, Streams, streams_folder
+from tests.streams import AUTH, FOLDER
+
+
+@pytest.fixture(autouse=True)
+def _no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(STREAMS_VARIABLE)
+
+
+def other(name: str, record: str, topic: str) -> object:
+    return AUTH.model_copy(update={"name": name, "avro": AUTH.avro | {"name": record}, "raw_topics": (topic,)})
+
+
+def test_they_are_those_of_the_project_around_the_present_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER.parents[1] / "detectors")
+    assert Streams.load().get() == AUTH
+
+
+def test_or_of_the_project_around_the_detector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert streams_folder(FOLDER.parents[1] / "detectors" / "large_amount") == FOLDER
+    with pytest.raises(ConfigError, match=r"neither .* nor a folder above has upstream/streams"):
+        streams_folder()
+
+
+def test_or_of_the_folder_that_the_setting_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write_copy(AUTH, tmp_path)
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path))
+    assert Streams.load() == Streams(tmp_path, (AUTH,))
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match=r"LOZENGE_STREAMS: .*nowhere is no folder"):
+        Streams.load()
+
+
+def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
+    for each in (AUTH, other("login", "Login", "LOGIN")):
+        write_copy(each, tmp_path)  # type: ignore[arg-type]
+    streams = Streams.of(tmp_path)
+    assert streams.get("auth") == AUTH
+    for name in ("", "claims"):
+        with pytest.raises(UsageError, match="name one of auth, login"):
+            streams.get(name)
+
+
+def test_two_streams_that_would_write_over_each_other_are_refused(tmp_path: Path) -> None:
+    for each in (AUTH, other("login", AUTH.avro["name"], "AUTH-JSON")):
+        write_copy(each, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError) as refused:
+        Streams.of(tmp_path)
+    assert [problem.partition(":")[0] for problem in refused.value.problems] == ["login/event.avsc", "login/mappings"]
+
+
+def test_a_folder_without_streams_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="it has none"):
+        Streams.of(tmp_path)

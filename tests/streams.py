@@ -1,0 +1,31 @@
+"""The streams of this project, as tests use them."""
+
+from pathlib import Path
+
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topic, Topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.folder import MAPPINGS
+from lozenge.streams.project import Streams
+from lozenge_upstream.normalise.output_records import StreamOutput
+
+FOLDER = Path(__file__).parents[1] / "upstream" / "streams"
+STREAMS = Streams.of(FOLDER)
+AUTH = STREAMS.get("auth")
+AUTH_MAPPINGS = FOLDER / "auth" / MAPPINGS
+RAW_JSON, RAW_ISO = "AUTH-JSON", "AUTH-ISO"
+
+
+def event_codec() -> Codec:
+    """That of authorisations."""
+    return Codec(AUTH.event_schema)
+
+
+def every_topic(topics: Topics, copies: tuple[str, ...] = AUTH.copies) -> list[Topic]:
+    """The topics of a platform with the stream of authorisations."""
+    return [*topics.platform_topics(), *AUTH.topics(topics, copies)]
+
+
+def output(kafka: KafkaSettings, *copies: str) -> StreamOutput:
+    """Where upstream writes authorisations on the platform `kafka`."""
+    return StreamOutput(AUTH, kafka.topics, copies)
