@@ -24,6 +24,7 @@ NAMES = [
     "Timer",
     "alert",
     "fold",
+    "listed",
     "money",
     "money_column",
 ]
