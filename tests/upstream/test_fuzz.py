@@ -158,11 +158,11 @@ def _faithful(source: Mapping, raw: Raw, event: dict[str, Any]) -> None:
     own = _text(transaction)
     if own is not None and kind:
         own = "\x1f".join(
-            (fields["mti"].strip(" ")[:2], own, *(_text(fields.get(name)) or "" for name in ("de11", "de32")))
+            (fields["mti"].strip(" ")[:2], own, *(_text(fields.get(name)) or "" for name in ("de11", "de32", "de41")))
         )
     own = own or f"{source.topic}/{raw.partition}/{raw.offset}"
     as_written = event["event_id"] == ids.event_id(source.source, own)
-    inexact = any(isinstance(fields.get(name), Fraction) for name in ("txn_id", "de37", "de11", "de32"))
+    inexact = any(isinstance(fields.get(name), Fraction) for name in ("txn_id", "de37", "de11", "de32", "de41"))
     assert as_written or inexact, "its id is made of something else"
     if source is JSON:
         assert event["amount"] == Decimal(fields["amount"].strip(" "))

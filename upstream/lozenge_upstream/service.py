@@ -122,6 +122,8 @@ def in_force(
         raise wrong_mappings(read.refused)
     for mapping in read.usable:
         metrics.mapping(mapping.source, valid=True)
+        for skip in mapping.skip:
+            metrics.skipped(f"{mapping.source}/{skip.name}", 0)
     for refused in read.refused:
         metrics.mapping(refused.name, valid=False)
         logging.logger().error(

@@ -57,13 +57,45 @@ def has_card_number_column(text: "Column") -> "Column":
     """`has_card_number` as a Spark expression over a string column; boolean, and false where it is null."""
     from pyspark.sql import functions as F
 
-    without_identifiers = F.regexp_replace(text, _IDENTIFIER, "#")
-    candidates = F.flatten(
-        F.array(*(F.regexp_extract_all(without_identifiers, F.lit(each), F.lit(1)) for each in PATTERNS))
-    )
-    fits = F.exists(candidates, lambda each: F.call_function("luhn_check", F.regexp_replace(each, "[^0-9]", "")))
-    possible = (F.length(text) >= FEWEST_DIGITS) & text.rlike(_ENOUGH_DIGITS)
-    return F.when(possible, fits).otherwise(F.lit(False))
+    return F.when(_possible(text), F.exists(_candidates(text), _fits)).otherwise(F.lit(False))
+
+
+def masked_column(text: "Column") -> "Column":
+    """`masked` as a Spark expression over a string column; null where it is null.
+
+    A text that holds the digits of a card number a second time, where they are none, has them masked there too. Of two
+    that overlap the first is masked.
+    """
+    from pyspark.sql import functions as F
+
+    parts = f"^((?:[0-9][^0-9]*){{{FIRST_SHOWN}}})(.*?)((?:[^0-9]*[0-9]){{{LAST_SHOWN}}})$"
+
+    def hidden(number: "Column") -> "Column":
+        begin, middle, end = (F.regexp_extract(number, parts, part) for part in (1, 2, 3))
+        return F.concat(begin, F.regexp_replace(middle, "[0-9]", "*"), end)
+
+    found = F.filter(_candidates(text), _fits)
+    result = F.aggregate(found, text, lambda left, number: F.replace(left, number, hidden(number)))
+    return F.when(_possible(text), result).otherwise(text)
+
+
+def _possible(text: "Column") -> "Column":
+    from pyspark.sql import functions as F
+
+    return (F.length(text) >= FEWEST_DIGITS) & text.rlike(_ENOUGH_DIGITS)
+
+
+def _candidates(text: "Column") -> "Column":
+    from pyspark.sql import functions as F
+
+    others = F.regexp_replace(text, _IDENTIFIER, "#")
+    return F.flatten(F.array(*(F.regexp_extract_all(others, F.lit(each), F.lit(1)) for each in PATTERNS)))
+
+
+def _fits(number: "Column") -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.call_function("luhn_check", F.regexp_replace(number, "[^0-9]", ""))
 
 
 def _positions(text: str) -> Iterator[list[int]]:

@@ -188,10 +188,17 @@ class UpstreamMetrics(QueryMetrics):
         self._mappings = self._gauge(
             "lozenge_mapping_valid", "1 if the mapping of the source is in force, 0 if its records wait", "source"
         )
+        self._skipped = self._counter(
+            "lozenge_skipped", "Raw records that a mapping skips by declaration: no events, no dead letters", "skip"
+        )
 
     def mapping(self, source: str, valid: bool) -> None:
         """Sets whether the mapping of a source is in force."""
         self._mappings.labels(source).set(valid)
+
+    def skipped(self, what: str, count: int) -> None:
+        """Counts raw records that were skipped; `what` is `source/name` of the declaration, and begins at zero."""
+        self._skipped.labels(what).inc(count)
 
 
 class NotifierMetrics(AppMetrics):

@@ -29,10 +29,12 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, upstre
         bench.send(bench.topics.prefixed(RAW_JSON), value, f"card-{n}", [("origin", b"\x00\xff")])
     for n in range(50):
         bench.send(bench.topics.prefixed(RAW_ISO), iso(de37=f"i-{n}", de7="0101000000"), f"card-{n}")
+    for n in range(3):
+        bench.send(bench.topics.prefixed(RAW_ISO), iso(mti="0800"), f"card-{n}")
     bench.flush()
 
     with capture_logs() as said:
-        samples = run_until(lambda found: found["lozenge_records_total"] == 258, upstream_spark, bench.kafka)
+        samples = run_until(lambda found: found["lozenge_records_total"] == 261, upstream_spark, bench.kafka)
     assert bench.done()
 
     events, copies, dead = (
@@ -63,7 +65,8 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, upstre
         *("missing:merchant_id, type:amount", "future:event_time"),
     }
     assert samples["lozenge_emitted_total"] == 502
-    assert samples["lozenge_offsets_begun_total"] == samples["lozenge_offsets_committed_total"] == 258
+    assert samples["lozenge_offsets_begun_total"] == samples["lozenge_offsets_committed_total"] == 261
+    assert samples["lozenge_skipped_total{skip=auth_iso8583/no_payment}"] == 3
     assert '"missing:merchant_id, type:amount": 1' in str(said).replace("'", '"')
     assert PAN[:12] not in str(said)
 

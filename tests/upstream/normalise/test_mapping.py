@@ -66,7 +66,9 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
             for path, new in (
                 ("shop", "'$.shop'"),
                 ("shop", "'/shop'"),
-                ("shop", "'shop[0]'"),
+                ("shop", "'shop[-1]'"),
+                ("shop", "'shop[*]'"),
+                ("shop", "'[0].shop'"),
                 ("shop", "'shop.[0].id'"),
                 ("shop", "'`shop`'"),
                 ("shop", "'[\"shop\"]'"),
@@ -88,6 +90,28 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('"+01:00"', '"+19:00"', "offset_default"),
         ('"+01:00"', '"+01:60"', "offset_default"),
         ("[fields]", "[fields", "not TOML"),
+        ('path = "shop"', 'path = "card[0].number"', "card cannot be a list and an object at once"),
+        ('path = "meta.at", offset_default = "+01:00"', 'path = "at", zone = "Berlin"', "zone"),
+        ('offset_default = "+01:00"', 'offset_default = "Z", zone = "Europe/Berlin"', "not both"),
+        ('"text", path = "shop"', '"join", parts = [{ path = "shop" }, { path = "till" }]', "needs a separator"),
+        (
+            '"text", path = "shop"',
+            '"join", separator = "-", parts = [{ path = "shop", value = "x" }]',
+            "a path or a value",
+        ),
+        ('"token", path = "card.number"', '"token", path = "card.number", copied = true', "needs the pattern"),
+        ('"token", path = "card.number"', '"token"', "a path or parts"),
+        ('path = "sum.value"', 'path = "sum.value", decimal_mark = ",", thousands = ","', "thousands and decimals"),
+        (
+            "[fields]",
+            '[[skip]]\nname = "probe"\nwhen = [{ path = "kind" }]\n[fields]',
+            "one of values, other_than, pattern and blank",
+        ),
+        (
+            "[fields]",
+            '[[skip]]\nname = "a"\nwhen = [{ path = "k", blank = true }]\n' * 2 + "[fields]",
+            "skip: a is declared twice",
+        ),
     ],
 )
 def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: Path) -> None:

@@ -123,6 +123,8 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "a date": (flat(ts="2026-03-01"), "format:event_time"),
     "no such day": (flat(ts="2026-02-30T11:59:58Z"), "format:event_time"),
     "no such hour": (flat(ts="2026-02-28T25:59:58Z"), "format:event_time"),
+    "a sixtieth second within an hour": (flat(ts="2026-02-28T12:00:60Z"), "format:event_time"),
+    "after the end of a day": (flat(ts="2026-02-28T24:00:01Z"), "format:event_time"),
     "time as a number": (flat(ts=1772366398), "format:event_time"),
     "a clock that was never set": (flat(ts="1970-01-01T00:00:00Z"), "range:event_time"),
     "before 1980": (flat(ts="1979-12-31T23:59:59Z"), "range:event_time"),
@@ -185,6 +187,12 @@ ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
         flat(ts="2026-01-01T01:00:00+02:00"),
         {"event_micros": datetime(2025, 12, 31, 23, 0, 0)},
     ),
+    "the end of a day": (flat(ts="2026-02-28T24:00:00Z"), {"event_micros": datetime(2026, 3, 1)}),
+    "the end of a year, elsewhere": (
+        flat(ts="2025-12-31T24:00+01:00"),
+        {"event_micros": datetime(2025, 12, 31, 23)},
+    ),
+    "a leap second": (flat(ts="2016-12-31T23:59:60.5Z"), {"event_micros": datetime(2016, 12, 31, 23, 59, 59, 500000)}),
     "nanoseconds": (
         flat(ts="2026-03-01T11:59:58.123456789Z"),
         {"event_micros": datetime(2026, 3, 1, 11, 59, 58, 123456)},
@@ -219,6 +227,8 @@ ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
             "2026-03-01 11:00:00.123456 UTC": 123456,
             "2026-03-01 12:00:00 +0100": 0,
             "2026-03-01 11:00:00 +0000 UTC": 0,
+            "2026-03-01T11:00Z[Europe/London]": 0,
+            "20260301 110000Z": 0,
         }.items()
     },
     "no transaction id": (flat(txn_id=None), {"event_id": ids.event_id("auth_json", "AUTH-JSON/1/0")}),
@@ -252,7 +262,6 @@ ISO_TIMES_REFUSED = {
 ISO_REFUSED = {
     "31 February": (iso(de7="0231120000"), "format:event_time"),
     "month 13": (iso(de7="1301120000"), "format:event_time"),
-    "time as a number loses its zero": (iso(de7=301115958), "format:event_time"),
     "numeric currency unknown": (iso(de49="000"), "unknown:currency"),
     "alphabetic currency where numeric belongs": (iso(de49="EUR"), "unknown:currency"),
     "numeric country unknown": (iso(de19="999"), "unknown:country"),
@@ -260,17 +269,34 @@ ISO_REFUSED = {
     "too many minor units": (iso(de4="1" * 15), "digits:amount"),
     "a remainder above the amount": (iso(mti="0420", de95="000000001251" + "0" * 30), "format:amount"),
     "a remainder that is no number": (iso(mti="0420", de95="12.50"), "format:amount"),
-    "neither payment nor reversal": (iso(mti="0800"), "kind:mti"),
-    "a network message without any amount": (b'{"mti": "0800", "de11": "1"}', "kind:mti"),
-    "a financial request": (iso(mti="0200"), "kind:mti"),
-    "the version of 1993": (iso(mti="1100", de39="000"), "kind:mti"),
-    "a request that nobody has answered": (iso(mti="0100", de39=ABSENT), "missing:auth_result"),
+    "neither payment nor reversal": (iso(mti="0900"), "kind:mti"),
+    "the version of 2003": (iso(mti="2100"), "kind:mti"),
+    "an advice without a response code": (iso(mti="0120", de39=ABSENT), "missing:auth_result"),
+    "a response without a response code": (iso(mti="1110", de39=ABSENT), "missing:auth_result"),
+    **{
+        f"network management {mti}": (json.dumps({"mti": mti, "de11": "1"}).encode(), "skip:auth_iso8583/no_payment")
+        for mti in ("0800", "0810", "0820", "1804", "1814", "0302", "0520", "0620")
+    },
+    "network management that has an amount": (iso(mti="0800"), "skip:auth_iso8583/no_payment"),
+    **{
+        f"a request that nobody has answered {mti}": (
+            iso(mti=mti, de39=absent),
+            "skip:auth_iso8583/unanswered_request",
+        )
+        for mti, absent in (
+            ("0100", ABSENT),
+            ("0101", None),
+            ("0200", ""),
+            ("1100", " "),
+            ("1201", ABSENT),
+            (100, None),
+        )
+    },
     "no message type": (iso(mti=ABSENT), "missing:amount"),
-    "no response code": (iso(de39=""), "missing:auth_result"),
 }
 
-ISO_ID = ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f")
-REVERSAL_ID = ids.event_id("auth_iso8583", "04\x1ft-1\x1f000001\x1f")
+ISO_ID = ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f\x1fx-1")
+REVERSAL_ID = ids.event_id("auth_iso8583", "04\x1ft-1\x1f000001\x1f\x1fx-1")
 """A payment and its reversal, which repeats the retrieval reference, are two events."""
 ENTRY_MODES = {
     **dict.fromkeys(("010", "011", "021", "022", "050", "052", "072", "079", "900", "902", "910", "911"), "pos"),
@@ -341,10 +367,51 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
     "a repeat of a request": (iso(mti="0101"), {"amount": Decimal("12.5"), "event_id": ISO_ID}),
     "a repeat of a reversal": (iso(mti="0401"), {"amount": Decimal("-12.5"), "event_id": REVERSAL_ID}),
     "an advice of a reversal": (iso(mti="0420", de7="0301115959"), {"event_id": REVERSAL_ID}),
-    "no trace number": (iso(de11=ABSENT), {"event_id": ids.event_id("auth_iso8583", "01\x1ft-1\x1f\x1f")}),
+    "no trace number": (iso(de11=ABSENT), {"event_id": ids.event_id("auth_iso8583", "01\x1ft-1\x1f\x1f\x1fx-1")}),
     "no reference": (iso(de37=ABSENT, mti="0400"), {"event_id": ids.event_id("auth_iso8583", "AUTH-ISO/1/0")}),
     "stored credential": (iso(de22="102"), {"channel": "recurring"}),
     "unknown entry mode": (iso(de22="999"), {"channel": "other"}),
+    **{
+        f"{mti}, approved {code}": (iso(mti=mti, de39=code), {"amount": Decimal(amount), "auth_result": "approved"})
+        for mti, code, amount in (
+            *((mti, "00", "12.5") for mti in ("0110", "0130", "0200", "0201", "0210", "0211", "0220", "0221", "0230")),
+            *((mti, "000", "12.5") for mti in ("1100", "1110", "1120", "1121", "1200", "1210", "1220")),
+            *(("1110", code, "12.5") for code in ("001", "002", "003", "007", 0, 2)),
+            *((mti, code, "-12.5") for mti in ("1400", "1420", "1421") for code in ("000", "400", "911", None)),
+            *(("1430", code, "-12.5") for code in ("000", "400")),
+            ("0410", "00", "-12.5"),
+            (110, "00", "12.5"),
+        )
+    },
+    **{
+        f"{mti}, declined {code}": (iso(mti=mti, de39=code), {"auth_result": "declined"})
+        for mti, code in (
+            *(("1110", code) for code in ("100", "116", "400", 116)),
+            *(("1210", "909"), ("1430", "116")),
+        )
+    },
+    **{
+        f"entry mode of 1993: {mode}": (iso(mti="1110", de39="000", de22=mode), {"channel": channel})
+        for mode, channel in {
+            "210101213344": "pos",
+            "510141013344": "recurring",
+            "100050013344": "ecom",
+            "100020013344": "other",
+            "051": "pos",
+        }.items()
+    },
+    "reversal of the whole in the version of 1993": (iso(mti="1420", de95="REF-77"), {"amount": Decimal("-12.5")}),
+    "a time without its leading zero": (iso(de7=301115958), {"event_micros": datetime(2026, 3, 1, 11, 59, 58)}),
+    "a merchant category without its leading zero": (iso(de18=742), {"mcc": "0742"}),
+    "single messages and dual ones of one reference are two payments": (
+        iso(mti="0210"),
+        {"event_id": ids.event_id("auth_iso8583", "02\x1ft-1\x1f000001\x1f\x1fx-1")},
+    ),
+    "a message kind as a number": (iso(mti=100), {"amount": Decimal("12.5"), "event_id": ISO_ID}),
+    "another terminal": (
+        iso(de41="x-2"),
+        {"event_id": ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f\x1fx-2")},
+    ),
 }
 
 HOSTILE = (

@@ -123,3 +123,18 @@ def test_a_batch_of_records_without_a_clock_counts_and_has_no_latency(report: Re
     reported(progress, report)
     assert report.samples["lozenge_records_total"] == 3
     assert report.samples["lozenge_latency_seconds_count"] == 0
+
+
+def test_records_that_are_skipped_count_by_what_skips_them_and_are_no_dead_letters(report: Report) -> None:
+    progress = progress_of(report)
+    progress.committed(7, 12, 0.5)
+    skipped = {"skip:auth_iso8583/no_payment": 4, "skip:auth_iso8583/unanswered_request": 0}
+    reasons = [{"item": "skip:auth_iso8583/no_payment", "count": 4}]
+    report.ended(7, **skipped, written=0, events=0, dead=0, decode=0, reasons=reasons)
+    with capture_logs() as said:
+        reported(progress, report)
+    assert said == []
+    assert report.samples["lozenge_records_total"] == 4
+    assert report.samples["lozenge_skipped_total{skip=auth_iso8583/no_payment}"] == 4
+    assert report.samples["lozenge_skipped_total{skip=auth_iso8583/unanswered_request}"] == 0
+    assert report.samples["lozenge_dead_letters_total{stage=normalise}"] == 0

@@ -1,17 +1,20 @@
-"""What only Java and Spark can say of a mapping: whether its patterns compile, and whether Spark can plan it."""
+"""What only Java and Spark can say of a mapping: whether its patterns compile, its zones and forms of times exist, and
+whether Spark can plan it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lozenge.errors import first_line
 from lozenge.spark import kafka_source
 from lozenge.spark.internals import driver_jvm
+from lozenge_upstream.normalise.declarations import Local, TimestampText
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
-from lozenge_upstream.normalise.mapping_transforms import Text, Token
 from lozenge_upstream.normalise.normaliser import normalise
+from lozenge_upstream.normalise.times import spark_format
 
 _KEY = b"no record is read with it"
 _RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
@@ -26,22 +29,43 @@ def runnable(spark: SparkSession, read: Mappings) -> Mappings:
 
 
 def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
-    patterned = ((n, spec) for n, spec in mapping.fields.declared() if isinstance(spec, Text | Token))
-    patterns = {name: spec.pattern for name, spec in patterned if spec.pattern}
-    for name, pattern in patterns.items():
+    for name, pattern in mapping.patterns:
         if problem := _pattern_problem(spark, pattern):
             yield f"{mapping.source}: {name}: {pattern!r} is no regular expression of Java's: {problem}"
+    for name, spec in mapping.fields.declared():
+        if isinstance(spec, Local) and spec.zone and (problem := _zone_problem(spark, spec.zone)):
+            yield f"{mapping.source}: {name}: {spec.zone!r} is no zone of the IANA database that Java has: {problem}"
+        if isinstance(spec, TimestampText) and (problem := _format_problem(spark, spark_format(spec))):
+            yield f"{mapping.source}: {name}: {spec.format!r} is no form of a time that Spark reads: {problem}"
     try:
         _ = normalise(spark.createDataFrame([], _RAW), mapping, _KEY).schema
     except PySparkException as error:
         yield f"{mapping.source}: Spark cannot plan it: {first_line(error)}"
 
 
+def _zone_problem(spark: SparkSession, zone: str) -> str:
+    return _java_problem(lambda: driver_jvm.java(spark).java.time.ZoneId.of(zone))
+
+
+def _format_problem(spark: SparkSession, form: str) -> str:
+    read = F.try_to_timestamp(F.lit("2026-03-01"), F.lit(form))
+    return _java_problem(lambda: spark.range(1).select(read).collect())
+
+
 def _pattern_problem(spark: SparkSession, pattern: str) -> str:
     compile_ = driver_jvm.java(spark).java.util.regex.Pattern.compile
-    try:
+
+    def compiled() -> None:
         compile_(pattern)
         compile_(f"(?:{pattern})$")  # as it is run: a comment or a quotation must not swallow what follows
+
+    return _java_problem(compiled)
+
+
+def _java_problem(call: Callable[[], object]) -> str:
+    """The first line of what Java says against the call; "" if nothing."""
+    try:
+        call()
     except Exception as error:  # py4j's, of which PySpark translates some
         java = getattr(error, "java_exception", None)
         return first_line(ValueError(java.getMessage())) if java is not None else first_line(error)

@@ -16,7 +16,7 @@ from lozenge.contracts import partitioner
 from lozenge.contracts.topics import UPSTREAM, Topic, Topics
 from lozenge.spark import avro, headers
 from lozenge.streams.definition import StreamDefinition
-from lozenge_upstream.normalise.normaliser import DECODE_KINDS
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED
 
 EVENT_TYPE = "lozenge.event.v1"
 
@@ -58,7 +58,8 @@ def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions
     """Rows of topic, partition, key, value and headers, with four columns that are not written.
 
     These are `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
-    events; `arrived` is the raw record's Kafka timestamp and `happened` the event time, both in microseconds.
+    events; `arrived` is the raw record's Kafka timestamp and `happened` the event time, both in microseconds. A record
+    that is skipped by declaration has one row without a topic: to be counted, and not written.
 
     `partitions_of` is the partition count of each topic of `target`.
     """
@@ -72,7 +73,7 @@ def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions
     return (
         normalised.withColumn("_value", F.when(good, _event(source, stream)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source, stream)).otherwise(_dead_letter_headers()))
-        .withColumn("_targets", F.when(good, events).otherwise(dead_letters))
+        .withColumn("_targets", F.when(good, events).when(_is_skipped(), _nowhere()).otherwise(dead_letters))
         .select(
             F.explode("_targets").alias("_target"),
             *("_value", "_headers", "reason", "timestamp", "event_time"),
@@ -101,6 +102,15 @@ def in_order(rows: DataFrame, partitions_: int) -> DataFrame:
     has the same order.
     """
     return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw")
+
+
+def _is_skipped() -> Column:
+    return F.col("reason").startswith(SKIPPED)
+
+
+def _nowhere() -> Column:
+    topic, key = F.lit(None).cast("string"), F.lit(None).cast("binary")
+    return F.array(F.struct(topic.alias("topic"), F.lit(0).alias("partition"), key.alias("key")))
 
 
 def _target(topic: str, key: Column, partitions_: int) -> Column:

@@ -1,10 +1,14 @@
 """What a transform looks at and makes: a row of texts, and a value with the kind of fault where there is none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from lozenge_upstream.normalise.declarations import Condition, Slice
 
 # No identifier, code or amount begins with a bracket or reads true or false: such a text is JSON of another type.
 OTHER_TYPE = r"^[\[{]|^(true|false)$"
@@ -24,23 +28,57 @@ class Row:
     minor_digits: Column
     """Decimals that the event's currency has; null where the currency is unknown."""
     token_key: bytes
+    source: str
+    """The name of the mapping, part of every `event_id`."""
+
+    def part(self, wanted: Slice) -> Column:
+        """The text of a raw field, or of the part of it that is wanted."""
+        text = padded(self.text(wanted.path), wanted.pad)
+        if wanted.start > 1:
+            return F.trim(F.substring(text, wanted.start, wanted.length or 128))
+        return text if wanted.length is None else F.left(text, F.lit(wanted.length))
+
+    def holds(self, conditions: Iterable[Condition]) -> Column:
+        """Whether all of the conditions hold; never null, and true without any."""
+        return reduce(and_, map(self._holds, conditions), F.lit(True))
+
+    def _holds(self, condition: Condition) -> Column:
+        text = F.coalesce(self.part(condition), F.lit(""))
+        if condition.values is not None:
+            return text.isin(*condition.values)
+        if condition.other_than is not None:
+            return ~text.isin(*condition.other_than)
+        if condition.pattern is not None:
+            return text.rlike(f"^(?:{condition.pattern})$")
+        return (text == "") if condition.blank else (text != "")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     """A canonical value and, where it is refused, the kind of fault (null: another field has the reason).
 
-    It is refused where it is null or `bound`, asked of the finished value, says false.
+    It is refused where it is null or `bound`, asked of the finished value, says false. Where `absent` says true the
+    record is declared to have none.
     """
 
     value: Column
     fault: Column
     bound: Callable[[Column], Column] | None = None
+    absent: Column | None = None
 
     def accepts(self, value: Column) -> Column:
         """Whether the finished value holds; never null."""
         good = value.isNotNull()
         return good & self.bound(value) if self.bound else good
+
+
+def let(value: Column, use: Callable[[Column], Column]) -> Column:
+    """What `use` makes of `value`, which is computed once however often it is used.
+
+    An expression is a tree: without this, one that uses another three times holds it three times, and ten such steps
+    are more than Spark can analyse. It costs an array of one element, so it is for what few records need.
+    """
+    return F.get(F.transform(F.array(value), use), F.lit(0))
 
 
 def fault(text: Column, otherwise: Column | str) -> Column:
@@ -53,3 +91,13 @@ def plain(text: Column) -> Column:
     """A number without its exponent, `100` for `1E+2`; any other text as it is."""
     digits = F.regexp_replace(text.try_cast("decimal(38,18)").cast("string"), F.lit(r"\.?0+$"), F.lit(""))
     return F.coalesce(F.when(text.rlike(_EXPONENT), digits), text)
+
+
+def padded(text: Column, digits: int | None) -> Column:
+    """With its leading zeros; a column of numbers with gaps comes as floats, `5411.0`, from data frames."""
+    if digits is None:
+        return text
+    whole = F.regexp_replace(text, F.lit(r"\.0$"), F.lit(""))
+    short = F.when(whole.rlike(f"^[0-9]{{1,{digits}}}$"), F.lpad(whole, digits, "0")).otherwise(text)
+    # nearly every text has all of its digits, and a regular expression costs more than a look at both ends
+    return F.when((F.length(text) == digits) & ~text.endswith(".0"), text).otherwise(short)

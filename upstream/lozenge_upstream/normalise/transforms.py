@@ -6,70 +6,71 @@ whatsoever can raise: under Spark's ANSI mode only `try_` functions and guarded 
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lozenge.contracts.card_numbers import has_card_number_column
+from lozenge.contracts import ids
+from lozenge.contracts.card_numbers import has_card_number_column, masked_column
 from lozenge.contracts.money import ALPHABETIC as CURRENCY_CODES
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise import mapping_transforms as m
-from lozenge_upstream.normalise import times
+from lozenge_upstream.normalise import amounts, times
+from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
-from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault
+from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault, padded
 
-_INTEGER_DIGITS = 14  # what decimal(18,4) leaves before the point
 _TEXT = r"(?!true$|false$)[^\[{\p{Cntrl}][^\p{Cntrl}]{0,127}"
-_WHOLE = rf"^[+-]?0*[0-9]{{1,{_INTEGER_DIGITS}}}$"
 _SHA256_BLOCK = 64
-_SEPARATOR = "\x1f"
 
 
-def make(spec: m.Transform, row: Row) -> Made:
+def make(spec: d.Transform, row: Row) -> Made:
     """The columns of one transform."""
     match spec:
-        case m.Constant():
+        case d.Constant():
             return Made(F.lit(spec.value), F.lit(None).cast("string"))
-        case m.Text():
-            return _text(_padded(row.text(spec.path), spec.pad), spec.pattern)
-        case m.Join():
-            return _join(spec, row)
-        case m.Token():
-            return _token(row.text(spec.path), spec.pattern, row.token_key)
-        case m.Decimal():
-            return _signed(_decimal(row.text(spec.path), row.minor_digits), spec, row)
-        case m.MinorUnits():
-            return _signed(_minor_units(spec, row), spec, row)
-        case m.TimestampIso():
-            return times.timestamp_iso(row.text(spec.path), spec.offset_default, row.latest)
-        case m.TimestampEpoch():
-            return times.timestamp_epoch(row.text(spec.path), times.PER_SECOND[spec.unit], row.latest)
-        case m.TimestampMMDDhhmmss():
-            return times.timestamp_mmddhhmmss(row.text(spec.path), row.latest)
-        case m.Currency(code="alpha"):
-            return _alphabetic(row.text(spec.path), set(MINOR_DIGITS))
-        case m.Currency():
-            return _numeric(row.text(spec.path), CURRENCY_CODES)
-        case m.Country(code="alpha"):
-            return _alphabetic(row.text(spec.path), ALPHA2)
-        case m.Country(code="alpha3"):
-            return _lookup(row.text(spec.path), ALPHA3, None)
-        case m.Country():
-            return _numeric(row.text(spec.path), COUNTRY_CODES)
-        case m.Lookup():
-            return _lookup(row.text(spec.path), spec.table, spec.default, spec.blank)
-        case m.First():
+        case d.Text():
+            return _or_blank(_text(padded(row.text(spec.path), spec.pad), spec.pattern), spec, row)
+        case d.Join():
+            return Made(_joined(spec.parts, spec.separator, row), _fault_of(spec.paths, "format", row))
+        case d.Reference():
+            return _reference(spec, row)
+        case d.Token():
+            return _token(spec, row)
+        case d.Decimal():
+            return amounts.decimal(spec, row)
+        case d.MinorUnits():
+            return amounts.minor_units(spec, row)
+        case d.Local() | d.TimestampEpoch() | d.TimestampMMDDhhmmss():
+            return times.timestamp(spec, row)
+        case d.Currency(code="alpha"):
+            return _or_blank(_alphabetic(row.text(spec.path), set(MINOR_DIGITS)), spec, row)
+        case d.Currency():
+            return _or_blank(_numeric(row.text(spec.path), CURRENCY_CODES), spec, row)
+        case d.Country(code="alpha"):
+            return _or_blank(_alphabetic(row.text(spec.path), ALPHA2), spec, row)
+        case d.Country(code="alpha3"):
+            return _or_blank(_lookup(row.text(spec.path), ALPHA3, None), spec, row)
+        case d.Country():
+            return _or_blank(_numeric(row.text(spec.path), COUNTRY_CODES), spec, row)
+        case d.Lookup():
+            return _or_blank(_lookup(row.text(spec.path), spec.table, spec.default), spec, row)
+        case d.First():
             return _first(spec, row)
+        case d.CaseOf():
+            return _case(spec, row)
     raise AssertionError(f"{type(spec).__name__} is not one of the transforms")
 
 
-def without_card_numbers(made: Made) -> Made:
-    """The same text, refused where it holds a card number."""
+def without_card_numbers(made: Made, treatment: d.CardNumbers) -> Made:
+    """The same text, refused where it holds a card number, or with that number masked."""
+    if treatment == "keep":
+        return made
+    value = masked_column(made.value) if treatment == "mask" else made.value
     kind = F.when(made.value.isNotNull(), "pan").otherwise(made.fault)
-    return Made(made.value, kind, lambda value: ~has_card_number_column(value))
+    return Made(value, kind, lambda value: ~has_card_number_column(value))
 
 
 def token(card: Column, key: bytes) -> Column:
@@ -86,66 +87,25 @@ def _text(text: Column, pattern: str | None) -> Made:
     return Made(F.when(text.rlike(whole), text), fault(text, "format"))
 
 
-def _token(text: Column, pattern: str | None, key: bytes) -> Made:
-    if pattern is not None:
-        other = _text(text, pattern)
-        return replace(other, value=token(other.value, key))
+def _or_blank(made: Made, spec: d.Text | d.Currency | d.Country | d.Lookup, row: Row) -> Made:
+    if spec.blank is None:
+        return made
+    blank = F.coalesce(row.text(spec.path), F.lit("")) == ""
+    return replace(made, value=F.when(blank, spec.blank).otherwise(made.value))
+
+
+def _token(spec: d.Token, row: Row) -> Made:
+    if spec.parts is not None:
+        joined = _joined(spec.parts, d.IDENTITY_SEPARATOR, row)
+        return Made(token(joined, row.token_key), _fault_of(spec.paths, "format", row))
+    assert spec.path is not None
+    text = row.text(spec.path)
+    if spec.pattern is not None:
+        other = _text(text, spec.pattern)
+        return other if spec.copied else replace(other, value=token(other.value, row.token_key))
     card = F.translate(text, "\u00a0 -", "")
     # one digit all along is no card: all such records would be of the same one
-    return Made(F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, key)), fault(text, "format"))
-
-
-def _decimal(text: Column, digits: Column) -> Made:
-    fits = _by_digits(digits, lambda n: text.rlike(_major(n)))
-    kind = (
-        F.when(~text.rlike(r"^[+-]?[0-9]+(\.[0-9]+)?$"), "format")
-        .when(~text.rlike(rf"^[+-]?0*[0-9]{{1,{_INTEGER_DIGITS}}}(\.|$)"), "digits")
-        .when(digits.isNotNull(), "decimals")
-    )
-    return Made(F.when(fits, text.try_cast("decimal(18,4)")), fault(text, kind))
-
-
-def _by_digits(digits: Column, branch: Callable[[int], Column]) -> Column:
-    found = F.lit(None)
-    for count in sorted(set(MINOR_DIGITS.values())):
-        found = F.when(digits == count, branch(count)).otherwise(found)
-    return found
-
-
-def _major(decimals: int) -> str:
-    return rf"^[+-]?0*[0-9]{{1,{_INTEGER_DIGITS}}}(\.(?=[0-9])[0-9]{{0,{decimals}}}0*)?$"
-
-
-def _signed(amount: Made, spec: m.Decimal | m.MinorUnits, row: Row) -> Made:
-    """A record that is neither a payment nor a reversal has another reason, see `normaliser`."""
-    direction, payment = F.lit(-1 if spec.invert else 1), -1 if spec.invert else 1
-    if spec.sign is not None:
-        kind = row.text(spec.sign.path)
-        direction = F.when(kind.isin(*spec.sign.plus), payment).when(kind.isin(*spec.sign.minus), -payment)
-    if spec.credits is not None:
-        credit = _slice(spec.credits, row).isin(*spec.credits.values)
-        direction = direction * F.when(credit, -1).otherwise(1)
-    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"))
-
-
-def _minor_units(spec: m.MinorUnits, row: Row) -> Made:
-    text = row.text(spec.path)
-    unit = _by_digits(row.minor_digits, lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
-    units = _units(text)
-    if spec.sign is not None and spec.remaining is not None:
-        rest = _slice(spec.remaining, row)
-        of_a_part = row.text(spec.sign.path).isin(*spec.sign.minus) & (rest != "")
-        units = F.when(of_a_part, F.when(_units(rest) <= units, units - _units(rest))).otherwise(units)
-    kind = (
-        F.when(~text.rlike(r"^[+-]?[0-9]+$"), "format")
-        .when(~text.rlike(_WHOLE), "digits")
-        .when(row.minor_digits.isNotNull(), "format")
-    )
-    return Made((units * unit).try_cast("decimal(18,4)"), fault(text, kind))
-
-
-def _units(text: Column) -> Column:
-    return F.when(text.rlike(_WHOLE), text.try_cast("decimal(18,0)"))
+    return Made(F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, row.token_key)), fault(text, "format"))
 
 
 def _alphabetic(text: Column, codes: set[str]) -> Made:
@@ -159,48 +119,61 @@ def _numeric(text: Column, codes: dict[str, str]) -> Made:
     return Made(F.nullif(F.get(table, number), F.lit("")), fault(text, "unknown"))
 
 
-def _padded(text: Column, digits: int | None) -> Column:
-    """With its leading zeros; a column of numbers with gaps comes as floats, `5411.0`, from data frames."""
-    if digits is None:
-        return text
-    whole = F.regexp_replace(text, F.lit(r"\.0$"), F.lit(""))
-    return F.when(whole.rlike(f"^[0-9]{{1,{digits}}}$"), F.lpad(whole, digits, "0")).otherwise(text)
+def _joined(parts: Iterable[d.Part], separator: str, row: Row) -> Column:
+    """The parts with the separator between them; null where one is missing or is no text."""
+    texts: list[Column | str] = []
+    for part in parts:
+        # each after a separator but the first; concat_ws would skip what is null
+        texts += [separator] if texts else []
+        texts.append(F.lit(part.value) if part.slice is None else _part(row.part(part.slice), part.optional))
+    return F.concat(*(F.lit(each) if isinstance(each, str) else each for each in texts))
 
 
-def _join(spec: m.Join, row: Row) -> Made:
-    texts = [(row.text(part.path), part) for part in spec.parts]
-    parts = (
-        F.when(F.coalesce(text, F.lit("")).rlike(f"^{_TEXT}$"), F.left(text, F.lit(part.length or 128))).otherwise(
-            F.when(F.coalesce(text, F.lit("")) == "", F.lit("")) if part.optional else None
-        )
-        for text, part in texts
+def _part(text: Column, optional: bool) -> Column:
+    held = F.coalesce(text, F.lit(""))
+    return F.when(held.rlike(f"^{_TEXT}$"), held).otherwise(F.when(held == "", F.lit("")) if optional else None)
+
+
+def _reference(spec: d.Reference, row: Row) -> Made:
+    named = ids.uuid5_column(F.lit(row.source), _joined(spec.parts, d.IDENTITY_SEPARATOR, row))
+    holds = row.holds(spec.when)
+    return Made(F.when(holds, named), _fault_of(spec.required, "format", row), absent=~holds)
+
+
+def _fault_of(paths: Iterable[str], otherwise: str, row: Row) -> Column:
+    """The kind of fault of a value of several raw fields: `missing` where none of them is there."""
+    texts = [F.coalesce(row.text(path), F.lit("")) for path in paths]
+    if not texts:
+        return F.lit(otherwise)
+    return (
+        F.when(F.concat(*texts) == "", "missing")
+        .when(F.exists(F.array(*texts), lambda text: text.rlike(OTHER_TYPE)), "type")
+        .otherwise(otherwise)
     )
-    # each after a separator but the first; concat_ws would skip what is null
-    first, *others = parts
-    joined = F.concat(first, *(each for part in others for each in (F.lit(_SEPARATOR), part)))
-    return Made(joined, F.lit("format"))
 
 
-def _first(spec: m.First, row: Row) -> Made:
+def _first(spec: d.First, row: Row) -> Made:
     value = F.lit(spec.default)
     for table in reversed(spec.of):
-        text = row.text(table.path)
+        text, found = row.text(table.path), value
         if table.default is not None:
-            value = F.when((text != "") & ~text.rlike(OTHER_TYPE), table.default).otherwise(value)
-        for word, meaning in table.table.items():
-            value = F.when(_slice(table, row) == word, meaning).otherwise(value)
+            found = F.when((text != "") & ~text.rlike(OTHER_TYPE), table.default).otherwise(found)
+        for meaning in sorted({*table.table.values()}):
+            words = [word for word, of in table.table.items() if of == meaning]
+            found = F.when(row.part(table).isin(*words), meaning).otherwise(found)
+        value = F.when(row.holds(table.when), found).otherwise(value) if table.when else found
     return Made(value, fault(row.text(spec.of[-1].path), "unknown"))
 
 
-def _slice(spec: m.Slice, row: Row) -> Column:
-    text = _padded(row.text(spec.path), spec.pad)
-    return text if spec.length is None else F.left(text, F.lit(spec.length))
+def _case(spec: d.CaseOf, row: Row) -> Made:
+    value = F.lit(spec.default).cast("string")
+    for branch in reversed(spec.of):
+        value = F.when(row.holds(branch.when), branch.value).otherwise(value)
+    return Made(value, _fault_of(dict.fromkeys(spec.paths), "unknown", row))
 
 
-def _lookup(text: Column, table: dict[str, str], default: str | None, blank: str | None = None) -> Made:
+def _lookup(text: Column, table: dict[str, str], default: str | None) -> Made:
     value = F.when((text != "") & ~text.rlike(OTHER_TYPE), F.lit(default)) if default is not None else F.lit(None)
     for word, meaning in table.items():
         value = F.when(text == word, meaning).otherwise(value)
-    if blank is not None:
-        value = F.when(F.coalesce(text, F.lit("")) == "", blank).otherwise(value)
     return Made(value.cast("string"), fault(text, "unknown"))

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -14,35 +14,39 @@ from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
 from lozenge.spark.live_lag import LiveProgress
-from lozenge_upstream.normalise.normaliser import CLOCK, DECODE_KINDS
+from lozenge_upstream.normalise.normaliser import CLOCK, DECODE_KINDS, SKIPPED
 
 _NAME, _TOOK = "outputs", "took"
 _REASONS_REPORTED = 20
 
 
-def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFrame:
-    """`rows`, observed by Spark: the counts of a batch are taken while it is written.
+def counted(rows: DataFrame, events: str, skips: Sequence[str] = (), *, one_by_one: bool = False) -> DataFrame:
+    """`rows` to write, observed by Spark: the counts of a batch are taken while it is written.
 
-    An event counts once: in the topic `events`, not in its copies. `one_by_one` also counts
-    each row's latency, for Real-Time Mode.
+    An event counts once: in the topic `events`, not in its copies. Records that are skipped count under their reason,
+    one of `skips`, and are not among the rows that are returned. `one_by_one` also counts each row's latency, for
+    Real-Time Mode.
     """
     reason, first = F.col("reason"), F.col("topic") == events
+    dead = F.col("topic").isNotNull() & reason.isNotNull()
     arrived = F.when(reason.eqNullSafe(CLOCK), None).otherwise(F.col("arrived"))
     times: list[Column] = []
     if one_by_one:
         rows = rows.withColumn(_TOOK, row_latency.now_millis() - (arrived / 1000).cast("bigint"))
         times = row_latency.latency_counts(F.col(_TOOK))
-    return rows.observe(
+    seen = rows.observe(
         _NAME,
         *times,
+        *(F.count_if(reason.eqNullSafe(skip)).alias(skip) for skip in skips),
         F.count_if(reason.isNull()).alias("written"),
         F.count_if(reason.isNull() & first).alias("events"),
-        F.count_if(reason.isNotNull()).alias("dead"),
+        F.count_if(dead).alias("dead"),
         F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
         F.min(arrived).alias("oldest"),
         # One sketch for all reasons, exact below some 750 reasons; a counter per kind costs ten times as much.
         F.expr(f"approx_top_k(reason, {_REASONS_REPORTED + 1}, 1024)").alias("reasons"),
     )
+    return seen.where(F.col("topic").isNotNull()) if skips else seen
 
 
 class Progress:
@@ -78,7 +82,7 @@ class Progress:
         observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
         for batch, seconds, at in self._ended(max(observed, default=-1)):
             counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}
-            if counts.get("written") or counts.get("dead"):
+            if counts.get("written") or counts.get("dead") or any(_skipped(counts).values()):
                 self._count(batch, counts, seconds, at)
 
     def _ended(self, newest: int) -> Iterator[tuple[int, float, float]]:
@@ -86,7 +90,10 @@ class Progress:
             yield self._committed.popleft()
 
     def _count(self, batch: int, counts: dict[str, Any], seconds: float, at: float) -> None:
-        self._metrics.records(counts["events"] + counts["dead"])
+        skipped = _skipped(counts)
+        self._metrics.records(counts["events"] + counts["dead"] + sum(skipped.values()))
+        for what, count in skipped.items():
+            self._metrics.skipped(what, count)
         self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
         one_by_one = row_latency.COUNT in counts
@@ -96,5 +103,14 @@ class Progress:
         self._metrics.dead_letters(counts["decode"], "decode")
         self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
         if counts["dead"]:
-            reasons = {row["item"]: row["count"] for row in counts["reasons"] if row["item"] is not None}
+            reasons = {row["item"]: row["count"] for row in counts["reasons"] if _is_fault(row["item"])}
             logging.logger().warning("dead letters", batch=batch, count=counts["dead"], reasons=reasons)
+
+
+def _skipped(counts: dict[str, Any]) -> dict[str, int]:
+    """How many records were skipped, by source and name of the declaration."""
+    return {name.removeprefix(SKIPPED): count for name, count in counts.items() if name.startswith(SKIPPED)}
+
+
+def _is_fault(reason: str | None) -> bool:
+    return reason is not None and not reason.startswith(SKIPPED)

@@ -13,6 +13,7 @@ from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.kafka_sink import UNBATCHED, SinkProducer
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.normaliser import skips
 from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
@@ -91,4 +92,5 @@ class Queries:
             written,
             bounded=bounded,
         )
-        return counted(rows, self._target.events, one_by_one=not bounded)
+        skipped = [reason for mapping in self._sources for reason in skips(mapping)]
+        return counted(rows, self._target.events, skipped, one_by_one=not bounded)

@@ -1,0 +1,123 @@
+"""What a mapping may name of a raw record: a field by its path, a part of its text, and a condition on it."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+Step = str | int
+"""The name of a field of an object, or the index of an element of a list."""
+
+_STEP = r'(?:"[^"]+"|[^."\[\]]+)(?:\[\d{1,4}\])*'
+_OF_OTHER_LANGUAGES = r"^\$(?=[.\[]|$)|^/|[\\`]"
+
+
+def _is_path(path: str) -> str:
+    other = re.search(_OF_OTHER_LANGUAGES, re.sub(r'"[^"]+"', "", path))
+    if other or not re.fullmatch(rf"{_STEP}(\.{_STEP})*", path):
+        raise ValueError(
+            f"{path!r} is no path. Names of nested fields are joined by dots, card.pan; a name with other characters "
+            'is quoted, "card[pan]"; an element of a list has its index from 0, items[0].price'
+        )
+    return path
+
+
+JsonPath = Annotated[str, AfterValidator(_is_path)]
+"""A JSON field: names joined by dots where the format nests, an index where it lists. A name with a dot is quoted."""
+
+
+def _is_java(pattern: str) -> str:
+    if found := re.search(r"\[\[:\^?(\w+):\]", pattern):
+        raise ValueError(f"{found[0]} is POSIX, which Java does not know: write \\p{{{found[1].title()}}}")
+    return pattern
+
+
+JavaPattern = Annotated[str, AfterValidator(_is_java)]
+"""A regular expression of Java's for the whole of a text. It is compiled there before it is in force."""
+
+
+def steps(path: JsonPath) -> tuple[Step, ...]:
+    """The names and indexes of a path, from the outermost."""
+    found = re.findall(r'"([^"]+)"|\[(\d+)\]|([^."\[\]]+)', path)
+    return tuple(int(index) if index else quoted or name for quoted, index, name in found)
+
+
+def any_element(path: JsonPath) -> tuple[Step, ...]:
+    """The same with 0 for each index: all elements of a list have one type."""
+    return tuple(0 if isinstance(step, int) else step for step in steps(path))
+
+
+class Slice(BaseModel):
+    """A raw field, or `length` characters of it from the character `start` on, the first being 1.
+
+    A number that lost its leading zeros gets them back by `pad`, before it is cut.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: JsonPath
+    start: Annotated[int, Field(ge=1, le=128)] = 1
+    length: Annotated[int, Field(ge=1, le=128)] | None = None
+    pad: Annotated[int, Field(ge=1, le=19)] | None = None
+
+
+class Condition(Slice):
+    """Whether a raw field is one of `values`, is none of `other_than`, has the form of `pattern`, or is `blank`.
+
+    A field that is absent, null or blank is the empty text: none of `other_than`, and blank.
+    """
+
+    values: tuple[str, ...] | None = None
+    other_than: tuple[str, ...] | None = None
+    pattern: JavaPattern | None = None
+    blank: bool | None = None
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> "Condition":
+        asked = (self.values, self.other_than, self.pattern, self.blank)
+        if sum(each is not None for each in asked) != 1:
+            raise ValueError("a condition has one of values, other_than, pattern and blank")
+        return self
+
+
+Conditions = Annotated[tuple[Condition, ...], Field(min_length=1)]
+"""All of them hold."""
+
+
+class Part(BaseModel):
+    """A part of a joined text: a raw field, a slice of it, or the same `value` always.
+
+    An `optional` one may be absent.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: JsonPath | None = None
+    start: Annotated[int, Field(ge=1, le=128)] = 1
+    length: Annotated[int, Field(ge=1, le=128)] | None = None
+    pad: Annotated[int, Field(ge=1, le=19)] | None = None
+    optional: bool = False
+    value: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] | None = None
+
+    @model_validator(mode="after")
+    def _is_a_field_or_a_value(self) -> "Part":
+        if (self.path is None) == (self.value is None):
+            raise ValueError("a part has a path or a value")
+        return self
+
+    @property
+    def slice(self) -> Slice | None:
+        """The raw field, or the part of it; None if this is a constant."""
+        return Slice(path=self.path, start=self.start, length=self.length, pad=self.pad) if self.path else None
+
+
+Parts = Annotated[tuple[Part, ...], Field(min_length=1)]
+
+
+class Skip(BaseModel):
+    """Records that are no events, and no faults either: counted under this name, and written nowhere."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+    when: Conditions
