@@ -121,9 +121,7 @@ def in_force(
     if not read.usable:
         raise wrong_mappings(read.refused)
     for mapping in read.usable:
-        metrics.mapping(mapping.source, valid=True)
-        for skip in mapping.skip:
-            metrics.skipped(f"{mapping.source}/{skip.name}", 0)
+        metrics.mapping(mapping.source, valid=True, skipped={skip.name: 0 for skip in mapping.skip})
     for refused in read.refused:
         metrics.mapping(refused.name, valid=False)
         logging.logger().error(

@@ -17,6 +17,7 @@ from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
 from lozenge_deploy.cli.status import status
+from lozenge_deploy.cli.stream import commands as stream
 from lozenge_deploy.cli.why import why
 
 app = typer.Typer(
@@ -50,6 +51,7 @@ app.command()(backfill)
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
+app.add_typer(stream.app, name="stream")
 app.add_typer(routes.routes, name="routes")
 app.add_typer(notify.cases, name="cases")
 app.add_typer(notify.silence, name="silence")

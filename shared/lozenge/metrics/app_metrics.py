@@ -189,16 +189,18 @@ class UpstreamMetrics(QueryMetrics):
             "lozenge_mapping_valid", "1 if the mapping of the source is in force, 0 if its records wait", "source"
         )
         self._skipped = self._counter(
-            "lozenge_skipped", "Raw records that a mapping skips by declaration: no events, no dead letters", "skip"
+            "lozenge_skipped", "Raw records that a mapping skips by declaration", "source", "skip"
         )
 
-    def mapping(self, source: str, valid: bool) -> None:
-        """Sets whether the mapping of a source is in force."""
-        self._mappings.labels(source).set(valid)
+    def mapping(self, source: str, *, valid: bool | None = None, skipped: Mapping[str, int] | None = None) -> None:
+        """Sets whether the mapping of a source is in force, unless None, and counts the records that it has skipped.
 
-    def skipped(self, what: str, count: int) -> None:
-        """Counts raw records that were skipped; `what` is `source/name` of the declaration, and begins at zero."""
-        self._skipped.labels(what).inc(count)
+        These are by the names of its declarations; a series begins with 0.
+        """
+        if valid is not None:
+            self._mappings.labels(source).set(valid)
+        for name, count in (skipped or {}).items():
+            self._skipped.labels(source, name).inc(count)
 
 
 class NotifierMetrics(AppMetrics):

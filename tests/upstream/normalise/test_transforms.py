@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import re
 import tomllib
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -287,3 +288,79 @@ def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession)
     found = frame.select(made.value.alias("id"), made.absent.alias("absent"), made.fault.alias("fault")).collect()
     original = ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f\x1fx-1")
     assert [(row.id, row.absent) for row in found] == [(original, False), (None, True), (None, False)]
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "mappings.md").read_text("utf-8")
+EXAMPLE = re.compile(r"```toml example\n(?P<field>\w+) = (?P<spec>.*?)\n```\n(?P<text>.*?)\n\n", re.DOTALL)
+OUTCOME = re.compile(r"`(?P<record>\{[^`]*\})` (?:becomes `(?P<value>[^`]+)`|is refused: `(?P<reason>[^`]+)`)")
+ANY: dict[str, Any] = {
+    **{name: {"transform": "constant", "value": "x"} for name in ("merchant_id", "terminal_id")},
+    "event_time": {"transform": "timestamp_iso", "path": "ts"},
+    "card_id": {"transform": "token", "path": "pan"},
+    "mcc": {"transform": "constant", "value": "5411"},
+    "country": {"transform": "constant", "value": "DE"},
+    "amount": {"transform": "decimal", "path": "amount"},
+    "currency": {"transform": "constant", "value": "EUR"},
+    "channel": {"transform": "constant", "value": "pos"},
+    "auth_result": {"transform": "constant", "value": "approved"},
+}
+"""Of a mapping in which only one field is looked at."""
+
+
+def examples() -> list[tuple[str, dict[str, Any], str, str | None, str | None]]:
+    """Of each example of the page: field, transform, and a record with what becomes of that field."""
+    return [
+        (shown["field"], tomllib.loads(f"it = {shown['spec']}")["it"], found["record"], found["value"], found["reason"])
+        for shown in EXAMPLE.finditer(PAGE)
+        for found in OUTCOME.finditer(shown["text"])
+    ]
+
+
+def test_the_page_of_the_language_says_what_its_examples_make(upstream_spark: SparkSession) -> None:
+    wanted = examples()
+    assert len(wanted) == len(OUTCOME.findall(PAGE)) > 15
+    # examples of different fields share a mapping: each is a plan of its own
+    rounds: list[dict[str, Any]] = []
+    for field, spec, *_ in wanted:
+        if not any(made.get(field) == spec for made in rounds):
+            free = next((made for made in rounds if field not in made), None)
+            if free is None:
+                rounds.append(free := {})
+            free[field] = spec
+    for made in rounds:
+        mapping = Mapping.model_validate(
+            {"source": "page", "topic": "PAGE", "keyed_by_card": False, "fields": ANY | _on_paths_of_its_own(made)}
+        )
+        asked = [each for each in wanted if made.get(each[0]) == each[1]]
+        raws = [Raw(_moved(json.loads(record), field)) for field, _, record, _, _ in asked]
+        for row, (field, _, record, value, reason) in zip(
+            normalised(upstream_spark, raws, mapping), asked, strict=True
+        ):
+            if reason is not None:
+                assert reason.split(":")[0] + ":" in (row.reason or ""), (field, record, row.reason)
+                assert reason in row.reason.replace(f"{field}_own.", ""), (field, record, row.reason)
+            else:
+                assert _shown(row, field) == value, (field, record, row.reason)
+
+
+def _on_paths_of_its_own(made: dict[str, Any]) -> dict[str, Any]:
+    """The transforms with all raw fields in an object of the field's name: two examples may name one raw field."""
+
+    def moved(value: Any, field: str, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: moved(each, field, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [moved(each, field, key) for each in value]
+        return f"{field}_own.{value}" if key in ("path", "date", "time") else value
+
+    return {field: moved(spec, field) for field, spec in made.items()}
+
+
+def _moved(record: dict[str, Any], field: str) -> bytes:
+    return json.dumps({f"{field}_own": record}).encode()
+
+
+def _shown(row: Row, field: str) -> str:
+    if field == "event_time":
+        return datetime.fromtimestamp(row.event_micros / 1e6, UTC).isoformat()
+    return f"{row.amount.normalize():f}" if field == "amount" else str(row[field])

@@ -135,6 +135,6 @@ def test_records_that_are_skipped_count_by_what_skips_them_and_are_no_dead_lette
         reported(progress, report)
     assert said == []
     assert report.samples["lozenge_records_total"] == 4
-    assert report.samples["lozenge_skipped_total{skip=auth_iso8583/no_payment}"] == 4
-    assert report.samples["lozenge_skipped_total{skip=auth_iso8583/unanswered_request}"] == 0
+    assert report.samples["lozenge_skipped_total{skip=no_payment,source=auth_iso8583}"] == 4
+    assert report.samples["lozenge_skipped_total{skip=unanswered_request,source=auth_iso8583}"] == 0
     assert report.samples["lozenge_dead_letters_total{stage=normalise}"] == 0

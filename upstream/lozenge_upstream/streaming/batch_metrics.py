@@ -93,7 +93,8 @@ class Progress:
         skipped = _skipped(counts)
         self._metrics.records(counts["events"] + counts["dead"] + sum(skipped.values()))
         for what, count in skipped.items():
-            self._metrics.skipped(what, count)
+            source, name = what.split("/")
+            self._metrics.mapping(source, skipped={name: count})
         self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
         one_by_one = row_latency.COUNT in counts

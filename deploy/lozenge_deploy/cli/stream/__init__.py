@@ -1,0 +1,1 @@
+"""`lozenge stream`: the kinds of events, and how raw records become them."""

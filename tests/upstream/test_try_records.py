@@ -1,0 +1,62 @@
+"""`python -m lozenge_upstream.try_records`: one answer for each record of its input."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge.errors import ConfigError, UsageError
+from lozenge_upstream.normalise import mapping_files
+from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.try_records import answer, mapping_of, records_in
+from tests.upstream.samples import flat, iso
+
+PRETTY = json.dumps(json.loads(flat()), indent=2).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        (flat(), [flat()]),
+        (flat() + b"\n\n" + flat(mcc=1) + b"\n", [flat(), flat(mcc=1)]),
+        (PRETTY + b"\n", [PRETTY]),
+        (b"no json\n{}", [b"no json\n{}"]),
+        (b"{}\nno json", [b"{}", b"no json"]),
+        (b"", [b""]),
+    ],
+)
+def test_a_line_is_a_record_or_the_whole_input_is_one(text: bytes, records: list[bytes]) -> None:
+    assert records_in(text) == records
+
+
+def test_an_unknown_source_is_named_with_those_that_there_are(tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text('source = "mine"')
+    read = mapping_files.read(tmp_path)
+    with pytest.raises(UsageError, match="there are auth_iso8583, auth_json"):
+        mapping_of("nobody", read)
+    with pytest.raises(ConfigError, match=r"wrong.toml: topic"):
+        mapping_of("mine", read)
+
+
+def test_the_answer_is_what_becomes_of_each_record(upstream_spark: SparkSession) -> None:
+    text = flat() + b"\n" + flat(merchant=None)
+    tried = json.loads(answer("auth_json", text, UpstreamSettings.load()))
+    assert [each["problems"] for each in tried] == [[], ["missing:merchant_id"]]
+    assert tried[0]["event"]["merchant_id"] == "m-1"
+    [skipped] = json.loads(answer("auth_iso8583", iso(mti="0800"), UpstreamSettings.load()))
+    assert (skipped["event"], skipped["skipped"]) == (None, "auth_iso8583/no_payment")
+
+
+def test_the_process_says_what_is_wrong_on_stderr_and_by_its_exit_code(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "lozenge_upstream.try_records", "nobody"],
+        input=b"{}",
+        capture_output=True,
+        env=os.environ | {"LOZENGE_UPSTREAM_MAPPINGS": str(tmp_path)},
+    )
+    assert (run.returncode, run.stdout) == (2, b"")
+    assert b"there is no mapping of that source" in run.stderr

@@ -1,0 +1,60 @@
+"""What becomes of one raw record: the fields of its event, or why there is none. For people who write a mapping."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lozenge.contracts.card_numbers import masked
+from lozenge.spark import kafka_source
+from lozenge_upstream.normalise.mapping import OPTIONAL, Fields, Mapping
+from lozenge_upstream.normalise.normaliser import SKIPPED, normalise
+
+_RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRecord:
+    """The event of a raw record, field by field, as texts; or the reasons of its dead letter; or what skips it."""
+
+    event: dict[str, str | None] | None
+    problems: tuple[str, ...] = ()
+    skipped: str = ""
+
+
+def try_records(
+    spark: SparkSession, mapping: Mapping, values: list[bytes], token_key: bytes, arrived: datetime
+) -> list[TriedRecord]:
+    """What becomes of raw records that arrive at that time, in order; nothing is written.
+
+    Exactly what upstream does with them, but for the `event_id` of a record without an identity of its own: that is
+    made of its position in the topic. The session is one with upstream's settings, see `query_builder.SPARK`.
+    """
+    rows = [(None, mapping.topic, arrived, 0, bytearray(value), 0, at, None) for at, value in enumerate(values)]
+    raw = spark.createDataFrame(rows, _RAW)
+    names = ["event_id", *(name for name in Fields.model_fields)]
+    texts = [F.unix_micros(name).alias(name) if name == "event_time" else F.col(name) for name in names]
+    found = normalise(raw, mapping, token_key).select("offset", "reason", *texts).orderBy("offset").collect()
+    return [_trial(row.asDict(), names) for row in found]
+
+
+def _trial(row: dict[str, Any], names: list[str]) -> TriedRecord:
+    reason: str | None = row["reason"]
+    if reason is None:
+        return TriedRecord(
+            {name: _text(name, row[name]) for name in names if name not in OPTIONAL or row[name] is not None}
+        )
+    if reason.startswith(SKIPPED):
+        return TriedRecord(None, skipped=reason.removeprefix(SKIPPED))
+    return TriedRecord(None, tuple(reason.split(", ")))
+
+
+def _text(name: str, value: object) -> str | None:
+    if name == "event_time" and isinstance(value, int):
+        return datetime.fromtimestamp(value / 1e6, UTC).isoformat()
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return None if value is None else masked(str(value).replace("\x1f", " | "))
