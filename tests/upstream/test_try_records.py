@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.errors import ConfigError, UsageError
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.try_records import answer, mapping_of, records_in
+from tests.streams import AUTH_MAPPINGS, FOLDER
 from tests.upstream.samples import flat, iso
 
 PRETTY = json.dumps(json.loads(flat()), indent=2).encode()
@@ -34,29 +37,37 @@ def test_a_line_is_a_record_or_the_whole_input_is_one(text: bytes, records: list
 
 
 def test_an_unknown_source_is_named_with_those_that_there_are(tmp_path: Path) -> None:
+    shutil.copytree(AUTH_MAPPINGS, tmp_path, dirs_exist_ok=True)
+    for source in ("nobody", ""):
+        with pytest.raises(UsageError, match="name one by --source: auth_iso8583, auth_json"):
+            mapping_of(source, mapping_files.read(tmp_path))
     (tmp_path / "wrong.toml").write_text('source = "mine"')
     read = mapping_files.read(tmp_path)
-    with pytest.raises(UsageError, match="there are auth_iso8583, auth_json"):
-        mapping_of("nobody", read)
     with pytest.raises(ConfigError, match=r"wrong.toml: topic"):
         mapping_of("mine", read)
 
 
+def test_the_only_mapping_of_a_stream_need_not_be_named() -> None:
+    read = mapping_files.read(AUTH_MAPPINGS)
+    only = mapping_files.Mappings(read.usable[:1], [])
+    assert mapping_of("", only) == read.usable[0]
+
+
 def test_the_answer_is_what_becomes_of_each_record(upstream_spark: SparkSession) -> None:
     text = flat() + b"\n" + flat(merchant=None)
-    tried = json.loads(answer("auth_json", text, UpstreamSettings.load()))
+    tried = json.loads(answer("auth", "auth_json", text, UpstreamSettings.load()))
     assert [each["problems"] for each in tried] == [[], ["missing:merchant_id"]]
     assert tried[0]["event"]["merchant_id"] == "m-1"
-    [skipped] = json.loads(answer("auth_iso8583", iso(mti="0800"), UpstreamSettings.load()))
+    [skipped] = json.loads(answer("auth", "auth_iso8583", iso(mti="0800"), UpstreamSettings.load()))
     assert (skipped["event"], skipped["skipped"]) == (None, "auth_iso8583/no_payment")
 
 
-def test_the_process_says_what_is_wrong_on_stderr_and_by_its_exit_code(tmp_path: Path) -> None:
+def test_the_process_says_what_is_wrong_on_stderr_and_by_its_exit_code() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "lozenge_upstream.try_records", "nobody"],
+        [sys.executable, "-m", "lozenge_upstream.try_records", "auth", "nobody"],
         input=b"{}",
         capture_output=True,
-        env=os.environ | {"LOZENGE_UPSTREAM_MAPPINGS": str(tmp_path)},
+        env=os.environ | {STREAMS_VARIABLE: str(FOLDER)},
     )
     assert (run.returncode, run.stdout) == (2, b"")
-    assert b"there is no mapping of that source" in run.stderr
+    assert b"there is no mapping of the source nobody" in run.stderr

@@ -1,8 +1,8 @@
-"""`python -m lozenge_upstream.try_records SOURCE < records`: what upstream would make of raw records, as JSON.
+"""`python -m lozenge_upstream.try_records STREAM [SOURCE] < records`: what upstream would make of raw records, as JSON.
 
 Each line is a record, unless the first line alone is no JSON: then the whole input is one. Nothing is written, and no
-broker is needed. The mapping is one of the package, or of the folder that `LOZENGE_UPSTREAM_MAPPINGS` names. Exit
-codes: 0 answered, 1 failed, 2 there is no such mapping, or it is wrong.
+broker is needed. The source may be omitted where the stream has one. Exit codes: 0 answered, 1 failed, 2 there is no
+such stream or mapping, or it is wrong.
 """
 
 import argparse
@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge.host.tool_host import tool_session
+from lozenge.streams.folder import MAPPINGS
+from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_check import runnable
@@ -33,24 +35,23 @@ def records_in(text: bytes) -> list[bytes]:
 
 
 def mapping_of(source: str, read: Mappings) -> Mapping:
-    """The mapping of that source. Raises ConfigError if it is wrong, UsageError if there is none."""
+    """The mapping of that source, or the only one for "". Raises ConfigError if it is wrong, UsageError if unknown."""
     for mapping in read.usable:
-        if mapping.source == source:
+        if source in (mapping.source, "" if len(read.usable) == 1 and not read.refused else mapping.source):
             return mapping
     if refused := [each for each in read.refused if source in (each.name, each.name.removesuffix(".toml"))]:
         raise wrong_mappings(refused)
     known = ", ".join(sorted(mapping.source for mapping in read.usable))
-    raise UsageError(
-        f"trying records of {source}: there is no mapping of that source",
-        hint=f"there are {known}; LOZENGE_UPSTREAM_MAPPINGS names a folder of further ones",
-    )
+    what = f"there is no mapping of the source {source}" if source else "the stream has several mappings"
+    raise UsageError(f"trying records: {what}", hint=f"name one by --source: {known}")
 
 
-def answer(source: str, text: bytes, settings: UpstreamSettings) -> str:
+def answer(stream: str, source: str, text: bytes, settings: UpstreamSettings) -> str:
     """The JSON of what becomes of each record. Raises ConfigError, UsageError, SparkGone, ToolchainError."""
-    mapping = mapping_of(source, mapping_files.read(settings.mappings))
+    streams = Streams.load()
+    mapping = mapping_of(source, mapping_files.read(streams.folder / streams.get(stream).name / MAPPINGS))
     spark = tool_session("try", SPARK)
-    mapping = mapping_of(source, runnable(spark, Mappings([mapping], [])))
+    mapping = mapping_of(mapping.source, runnable(spark, Mappings([mapping], [])))
     key = settings.token_key.get_secret_value().encode()
     tried = try_records(spark, mapping, records_in(text), key, datetime.now(UTC))
     return json.dumps([asdict(each) for each in tried], ensure_ascii=False)
@@ -59,10 +60,11 @@ def answer(source: str, text: bytes, settings: UpstreamSettings) -> str:
 def main() -> int:
     """Answers, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge_upstream.try_records")
-    parser.add_argument("source", help="The source of a mapping.")
-    source: str = parser.parse_args().source
+    parser.add_argument("stream")
+    parser.add_argument("source", nargs="?", default="", help="Of one of its mappings.")
+    given = parser.parse_args()
     try:
-        print(answer(source, sys.stdin.buffer.read(), UpstreamSettings.load()))
+        print(answer(given.stream, given.source, sys.stdin.buffer.read(), UpstreamSettings.load()))
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -192,6 +192,6 @@ def test_a_source_is_refused_while_no_process_alive_has_its_mapping_in_force() -
         (second, {"a": True, "b": True, "c": False}),
     ):
         for source, valid in sources.items():
-            metrics.mapping(source, valid)
+            metrics.mapping(source, valid=valid)
         app.take(snapshot_of(metrics, 10.0))
     assert read(app, 10.0).refused_mappings == ("c",)

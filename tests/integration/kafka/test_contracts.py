@@ -13,7 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
-from lozenge.contracts.card_numbers import has_card_number, has_card_number_column
+from lozenge.contracts.card_numbers import (
+    has_card_number,
+    has_card_number_column,
+    masked,
+    masked_column,
+    with_check_digit,
+)
 from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import partition_column, partition_of
 from lozenge.contracts.topics import Topic
@@ -38,6 +44,20 @@ def test_python_and_spark_find_the_same_card_numbers(spark: SparkSession) -> Non
     wrong = [text for text, row in zip(texts, in_spark, strict=True) if row["found"] != has_card_number(text)]
     assert not wrong
     assert any(has_card_number(text) for text in drawn)
+
+
+def test_python_and_spark_mask_the_same_digits_of_card_numbers(spark: SparkSession) -> None:
+    chance = random.Random(11)
+    cards = [with_check_digit(f"4{chance.randrange(10**14):014d}") for _ in range(500)]
+    texts = [
+        *MASKED,
+        *UNTOUCHED,
+        *(f"of {card[:4]}-{card[4:8]} {card[8:12]} {card[12:]}, {card[::-1]}x" for card in cards),
+    ]
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    in_spark = frame.select(masked_column(F.col("text")).alias("shown")).collect()
+    wrong = [(t, row["shown"], masked(t)) for t, row in zip(texts, in_spark, strict=True) if row["shown"] != masked(t)]
+    assert not wrong
 
 
 def test_the_partition_of_ten_thousand_keys_is_the_same_in_spark_python_and_librdkafka(

@@ -17,7 +17,8 @@ app = typer.Typer(help="Kinds of events, and how raw records become them.", no_a
 
 @app.command("try")
 def try_(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The source that a mapping declares.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A stream.")],
+    source: Annotated[str, typer.Option(help="The source of one of its mappings, if it has several.")] = "",
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show what upstream makes of raw records from stdin, field by field, or why it makes no event of them.
@@ -26,30 +27,28 @@ def try_(
     them would be a dead letter.
     """
     if sys.stdin.isatty():
-        raise UsageError(
-            f"trying records of {source}: none were given", hint=f"lozenge stream try {source} < record.json"
-        )
+        raise UsageError(f"trying records of {name}: none were given", hint=f"lozenge stream try {name} < record.json")
     run = subprocess.run(
-        [sys.executable, "-m", "lozenge_upstream.try_records", source],
+        [sys.executable, "-m", "lozenge_upstream.try_records", name, *([source] if source else [])],
         input=sys.stdin.buffer.read(),
         capture_output=True,
     )
     if run.returncode:
         said = run.stderr.decode(errors="replace").strip().removeprefix("lozenge: ")
         raise (UsageError if run.returncode == UsageError.exit_code else LozengeError)(
-            said or f"trying records of {source}: the process ended with exit code {run.returncode}"
+            said or f"trying records of {name}: the process ended with exit code {run.returncode}"
         )
     tried = json.loads(run.stdout)
     if output is OutputFormat.JSON:
         print_json(tried)
     for number, each in enumerate(tried if output is not OutputFormat.JSON else (), 1):
-        name = f"record {number}" if len(tried) > 1 else "the record"
+        record = f"record {number}" if len(tried) > 1 else "the record"
         if each["event"] is not None:
-            echo(f"{name} is an event")
+            echo(f"{record} is an event")
             show_fields(each["event"], output)
         elif each["skipped"]:
-            echo(f"{name} is skipped: {each['skipped']}")
+            echo(f"{record} is skipped: {each['skipped']}")
         else:
-            echo(f"{name} is a dead letter: {', '.join(each['problems'])}")
+            echo(f"{record} is a dead letter: {', '.join(each['problems'])}")
     if any(each["problems"] for each in tried):
         raise typer.Exit(1)

@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def tried(records: object, monkeypatch: pytest.MonkeyPatch, *options: str, cwd: Path) -> Any:
     given = records if isinstance(records, bytes) else json.dumps(records).encode()
     monkeypatch.setattr(sys, "stdin", Input(given))
-    return invoke("stream", "try", "wallet", *options, cwd=cwd)
+    return invoke("stream", "try", "pay", *options, cwd=cwd)
 
 
 def test_an_event_is_shown_field_by_field(asked: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_an_event_is_shown_field_by_field(asked: list[Any], monkeypatch: pytest.
         ["event_id", "e-1"],
         ["amount", "12.5"],
     ]
-    assert asked == [["-m", "lozenge_upstream.try_records", "wallet"]]
+    assert asked == [["-m", "lozenge_upstream.try_records", "pay"]]
 
 
 def test_the_reasons_of_a_dead_letter_are_shown_and_the_exit_code_says_so(
@@ -62,6 +62,13 @@ def test_the_reasons_of_a_dead_letter_are_shown_and_the_exit_code_says_so(
     assert "record 2 is a dead letter: missing:merchant_id, type:amount" in run.stdout
     assert "record 3 is skipped: wallet/probe" in run.stdout
     assert tried([SKIPPED], monkeypatch, cwd=tmp_path).returncode == 0
+
+
+def test_a_source_is_named_where_the_stream_has_several(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried([EVENT], monkeypatch, "--source", "wallet", cwd=tmp_path)
+    assert asked == [["-m", "lozenge_upstream.try_records", "pay", "wallet"]]
 
 
 def test_as_json_it_is_what_the_process_answered(
