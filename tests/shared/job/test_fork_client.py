@@ -97,7 +97,11 @@ def test_without_a_host_or_without_known_packages_nobody_is_asked(tmp_path: Path
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on_to_the_fork_and_its_exit_code_is_awaited(asked: signal.Signals, tmp_path: Path) -> None:
     trap = "trap 'echo got; exit 9' TERM INT; echo up; while :; do sleep 0.05; done"
-    with subprocess.Popen(["sh", "-c", trap], stdout=subprocess.PIPE, text=True) as fork:
+    with (
+        signals_as_in_a_terminal(),
+        subprocess.Popen(["sh", "-c", trap], stdout=subprocess.PIPE, text=True) as fork,
+        ended(fork),
+    ):
         assert fork.stdout is not None
         assert fork.stdout.readline() == "up\n"
 
@@ -112,6 +116,26 @@ def test_a_signal_is_passed_on_to_the_fork_and_its_exit_code_is_awaited(asked: s
             started.send_signal(asked)
             assert said(started) == (9, "", "")
         assert fork.stdout.read() == "got\n"
+
+
+@contextmanager
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """What is started in the background ignores SIGINT, its children too, and no shell can trap what it ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Kills `process` if the block fails, whose end would else be awaited for ever."""
+    try:
+        yield
+    except BaseException:
+        process.kill()
+        raise
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
