@@ -62,16 +62,25 @@ class CompactedTopic(Generic[R]):
     """Follows a topic of one partition, from its beginning; used by one thread. Committed records only.
 
     `rows` has the decoded value of every live key, `position` the offset after the last record that was read, and
-    `changed` that after the last one that was a row or a deletion. While it is `complete`, nothing more was committed
-    when it last looked, so `rows` has no part of a transaction.
+    `changed` that after the last one that was a row or a deletion.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes, bytes], R]) -> None:
-        """`decode` makes a row of a key and a value, and raises on any other record."""
-        self._topic, self._decode, self._bootstrap = topic, decode, kafka.bootstrap
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        decode: Callable[[bytes, bytes], R],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`decode` makes a row of a key and a value, and raises on any other record.
+
+        `on_end` is called whenever the end is reached. Then `rows` has all of each transaction or nothing of it, if
+        the transactions of the topic never overlap.
+        """
+        self._topic, self._decode, self._on_end, self._bootstrap = topic, decode, on_end, kafka.bootstrap
         self.rows: dict[str, R] = {}
         self.position = self.changed = 0
-        self.complete = self._at_end = False
+        self._at_end = False
         self._consumer = Consumer(
             kafka.client(
                 group_id="lozenge-compacted",
@@ -111,10 +120,11 @@ class CompactedTopic(Generic[R]):
         for message in self._consumer.consume(500, timeout):
             error = message.error()
             if error is not None:
-                self.complete = error.code() == KafkaError._PARTITION_EOF
-                self._at_end = self._at_end or self.complete
+                if error.code() == KafkaError._PARTITION_EOF:
+                    self._at_end = True
+                    self._on_end()
                 continue
-            self.position, self.complete = (message.offset() or 0) + 1, False
+            self.position = (message.offset() or 0) + 1
             key = (message.key() or b"").decode(errors="replace")
             if message.value() is None:
                 self.rows.pop(key, None)

@@ -1,9 +1,12 @@
 """A job reads a list as whole versions, each of which can be read again as it was."""
 
+import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -123,6 +126,32 @@ def test_a_transaction_comes_into_force_as_a_whole(kafka: KafkaSettings, name: s
     wait_for(whole, "the transaction")
     assert seen <= {1, 2000}
     assert values(followed) == many
+
+
+def test_a_list_that_changes_all_the_time_has_a_first_version(kafka: KafkaSettings, name: str, tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def change_it() -> None:
+        producer = Producer(kafka.client())
+        for number in count():
+            write(kafka, producer, name, entry(f"card_{number % 50}", f"change {number}"))
+            producer.poll(0)
+            if ended.wait(0.001):
+                break
+        producer.flush(30)
+
+    with ThreadPoolExecutor(1) as thread:
+        changing = thread.submit(change_it)
+        try:
+            for number in range(2):
+                tables = ReferenceTables(
+                    {"blocked": Table(list=name)}, tmp_path, tmp_path / str(number), partial(FollowedList, kafka)
+                )
+                assert tables.take()["blocked"]
+                tables.close()
+        finally:
+            ended.set()
+        changing.result(60)
 
 
 def test_every_version_can_be_read_again(

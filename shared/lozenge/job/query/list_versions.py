@@ -22,6 +22,8 @@ from lozenge.process.last_good import Contents
 from lozenge.protocol.list_entries import ListEntry, changed_of, decode, version
 
 Entries = Mapping[str, ListEntry]
+MOST_READS = 100
+"""How often a poll takes what has come, at most: a list that changes all the time must not hold the job."""
 
 
 class _ListVersions:
@@ -73,25 +75,33 @@ class FollowedList(_ListVersions):
     def __init__(self, kafka: KafkaSettings, name: str, folder: Path) -> None:
         super().__init__(kafka, name, folder)
         self._rows: CompactedTopic[ListEntry] | None = None
+        self._whole: tuple[int, Entries] = (0, {})
 
     def poll(self) -> None:
         """Takes what has been committed by now; the first poll reads it all, and raises BrokerUnavailable."""
         if self._rows is None:
             if not self._exists():
                 return
-            self._rows = CompactedTopic(self._kafka, self._topic, decode)
+            self._rows = CompactedTopic(self._kafka, self._topic, decode, self._ended)
             for _ in self._rows.catch_up():
                 pass
-        while [*self._rows.poll(0.0)]:
-            pass
-        # in the middle of a fetch it may know a part of a transaction
-        if self._rows.complete and (self.in_force is None or changed_of(self.in_force.digest) != self._rows.changed):
-            self._take(self._rows.changed, self._rows.rows)
+        for _ in range(MOST_READS):
+            if not [*self._rows.poll(0.0)]:
+                break
+        changed, entries = self._whole
+        if self.in_force is None or changed_of(self.in_force.digest) != changed:
+            self._take(changed, entries)
 
     def close(self) -> None:
         if self._rows is not None:
             self._rows.close()
             self._rows = None
+
+    def _ended(self) -> None:
+        """Between two ends it may know a part of a transaction."""
+        assert self._rows is not None
+        if self._rows.changed != self._whole[0]:
+            self._whole = self._rows.changed, dict(self._rows.rows)
 
 
 class PresentList(_ListVersions):
