@@ -176,6 +176,7 @@ def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[st
         "p50_seconds": _rounded(reading.p50 if reading else None),
         "p95_seconds": _rounded(reading.p95 if reading else None),
         "dead_letters": reading.dead_letters if reading else 0,
+        "skipped": reading.skipped if reading else 0,
         "batches": reading.batches if reading else 0,
         "cores": round(reading.cores, 2) if reading else 0.0,
         "cpu_seconds": round(reading.cpu_seconds, 1) if reading else 0.0,

@@ -16,6 +16,7 @@ RECORDS = "lozenge_records_total"
 BEGUN = "lozenge_offsets_begun_total"
 AHEAD = "lozenge_reads_ahead"
 DEAD = "lozenge_dead_letters_total"
+SKIPPED = "lozenge_skipped_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
 MAPPING = "lozenge_mapping_valid"
@@ -38,7 +39,7 @@ class Reading:
     - `lag`: in offsets; None until a process that is alive knows it.
     - `at`: Unix time of the newest snapshot.
     - `catch_up`: see `catch_up_seconds`.
-    - `refused_mappings`: of upstream, the sources whose raw records wait.
+    - `refused_mappings`: of upstream, the sources whose raw records wait; `skipped`: raw records that mappings skip.
     """
 
     instances: int
@@ -58,6 +59,7 @@ class Reading:
     at: float
     release: str
     refused_mappings: tuple[str, ...] = ()
+    skipped: int = 0
 
 
 def reading_of(app: App, now: float) -> Reading | None:
@@ -88,6 +90,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         at=app.newest.time,
         release=app.newest.release,
         refused_mappings=tuple(sorted(_refused(samples))),
+        skipped=int(sum(v for n, v in samples.items() if n.startswith(SKIPPED))),
     )
 
 
