@@ -30,7 +30,7 @@ def target(*copies: str) -> StreamOutput:
 
 
 PARTITIONS = dict.fromkeys((*target(*COPIES).keys, TOPICS.dead_letters("upstream")), 4)
-MAPPINGS = {mapping.source: mapping for mapping in load(AUTH_MAPPINGS)}
+MAPPINGS = {mapping.source: mapping for mapping in load(AUTH_MAPPINGS, AUTH)}
 JSON, ISO = MAPPINGS["auth_json"], MAPPINGS["auth_iso8583"]
 
 _SCHEMA = (

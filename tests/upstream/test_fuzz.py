@@ -24,8 +24,8 @@ from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHA2
 from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.normaliser import DECODE_KINDS, FUTURE_SECONDS, KINDS, skips
-from tests.streams import event_codec
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, KINDS, skips
+from tests.streams import AUTH, event_codec
 from tests.upstream.fuzzing import odd_values, records
 from tests.upstream.samples import COPIES, ISO, JSON, PARTITIONS, Raw, target, written
 
@@ -136,7 +136,7 @@ def _sound(source: Mapping, raw: Raw, event: dict[str, Any]) -> None:
     digits = MINOR_DIGITS[event["currency"]]
     assert event["amount"] == round(event["amount"], digits), "more decimals than the currency has"
     assert datetime(1980, 1, 1, tzinfo=UTC) <= event["event_time"]
-    assert event["event_time"] - raw.timestamp <= timedelta(seconds=FUTURE_SECONDS), "it lies in the future"
+    assert event["event_time"] - raw.timestamp <= AUTH.future_cap, "it lies in the future"
     assert re.fullmatch(r"card_[0-9a-f]{24}", event["card_id"])
     assert re.fullmatch(r"[0-9]{4}", event["mcc"])
     assert event["country"] in ALPHA2

@@ -15,7 +15,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping, read
 from lozenge_upstream.service import checked_partitions, in_force
-from tests.streams import AUTH_MAPPINGS, output
+from tests.streams import AUTH, AUTH_MAPPINGS, output
 
 
 def test_without_a_broker_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_the_source_of_a_refused_mapping_waits_and_the_others_run(tmp_path: Path
     )
     (tmp_path / "elsewhere.toml").write_text(wrong.replace("auth_json", "elsewhere").replace("AUTH-JSON", "NOWHERE"))
     (tmp_path / "broken.toml").write_text("[fields")
-    found = read(tmp_path).on(Topics("acme."), {"acme.AUTH-JSON": 4, "acme.AUTH-ISO": 4, "acme.WALLET": 4})
+    found = read(tmp_path, AUTH).on(Topics("acme."), {"acme.AUTH-JSON": 4, "acme.AUTH-ISO": 4, "acme.WALLET": 4})
     metrics = UpstreamMetrics("upstream")
     with capture_logs() as lines:
         mappings, waiting = in_force(found, {"acme.AUTH-JSON", "acme.WALLET"}, metrics)

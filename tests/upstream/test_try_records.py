@@ -15,7 +15,7 @@ from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.try_records import answer, mapping_of, records_in
-from tests.streams import AUTH_MAPPINGS, FOLDER
+from tests.streams import AUTH, AUTH_MAPPINGS, FOLDER
 from tests.upstream.samples import flat, iso
 
 PRETTY = json.dumps(json.loads(flat()), indent=2).encode()
@@ -40,15 +40,15 @@ def test_an_unknown_source_is_named_with_those_that_there_are(tmp_path: Path) ->
     shutil.copytree(AUTH_MAPPINGS, tmp_path, dirs_exist_ok=True)
     for source in ("nobody", ""):
         with pytest.raises(UsageError, match="name one by --source: auth_iso8583, auth_json"):
-            mapping_of(source, mapping_files.read(tmp_path))
+            mapping_of(source, mapping_files.read(tmp_path, AUTH))
     (tmp_path / "wrong.toml").write_text('source = "mine"')
-    read = mapping_files.read(tmp_path)
+    read = mapping_files.read(tmp_path, AUTH)
     with pytest.raises(ConfigError, match=r"wrong.toml: topic"):
         mapping_of("mine", read)
 
 
 def test_the_only_mapping_of_a_stream_need_not_be_named() -> None:
-    read = mapping_files.read(AUTH_MAPPINGS)
+    read = mapping_files.read(AUTH_MAPPINGS, AUTH)
     only = mapping_files.Mappings(read.usable[:1], [])
     assert mapping_of("", only) == read.usable[0]
 

@@ -65,7 +65,9 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     streams = Streams.load()
     target = output_of(streams.get(settings.stream), settings.rekeys, kafka.topics)
     partitions = checked_partitions(kafka, target)
-    read = mapping_files.read(streams.folder / target.stream.name / MAPPINGS).on(kafka.topics, partitions)
+    read = mapping_files.read(streams.folder / target.stream.name / MAPPINGS, target.stream).on(
+        kafka.topics, partitions
+    )
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
     request = SessionRequest(UPSTREAM, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)

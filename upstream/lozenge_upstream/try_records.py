@@ -49,7 +49,9 @@ def mapping_of(source: str, read: Mappings) -> Mapping:
 def answer(stream: str, source: str, text: bytes, settings: UpstreamSettings) -> str:
     """The JSON of what becomes of each record. Raises ConfigError, UsageError, SparkGone, ToolchainError."""
     streams = Streams.load()
-    mapping = mapping_of(source, mapping_files.read(streams.folder / streams.get(stream).name / MAPPINGS))
+    definition = streams.get(stream)
+    read = mapping_files.read(streams.folder / definition.name / MAPPINGS, definition)
+    mapping = mapping_of(source, read)
     spark = tool_session("try", SPARK)
     mapping = mapping_of(mapping.source, runnable(spark, Mappings([mapping], [])))
     key = settings.token_key.get_secret_value().encode()

@@ -117,7 +117,7 @@ def run_until(
     given = UpstreamSettings(token_key=KEY, **{"trigger_seconds": 0.2} | settings)  # type: ignore[arg-type]
     mappings = [
         m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)})
-        for m in load(AUTH_MAPPINGS)
+        for m in load(AUTH_MAPPINGS, AUTH)
         if m.source in sources
     ]
     counts = topic_admin.partitions(kafka)

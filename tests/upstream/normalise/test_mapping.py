@@ -10,7 +10,7 @@ from lozenge.errors import ConfigError
 from lozenge_upstream.normalise import countries
 from lozenge_upstream.normalise import mapping_files as mapping
 from lozenge_upstream.settings import DEMO_TOKEN_KEY, UpstreamSettings
-from tests.streams import AUTH_MAPPINGS
+from tests.streams import AUTH, AUTH_MAPPINGS
 
 NESTED = """
 source = "wallet"
@@ -32,7 +32,7 @@ auth_result = { transform = "constant", value = "approved" }
 
 
 def test_the_packaged_mappings_are_valid() -> None:
-    assert {m.source: m.topic for m in mapping.load(AUTH_MAPPINGS)} == {
+    assert {m.source: m.topic for m in mapping.load(AUTH_MAPPINGS, AUTH)} == {
         "auth_json": "AUTH-JSON",
         "auth_iso8583": "AUTH-ISO",
     }
@@ -41,7 +41,7 @@ def test_the_packaged_mappings_are_valid() -> None:
 def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
     (tmp_path / "wallet.toml").write_text(NESTED)
     (tmp_path / "notes.txt").write_text("not a mapping")
-    wallet = {m.source: m for m in mapping.load(tmp_path)}["wallet"]
+    wallet = {m.source: m for m in mapping.load(tmp_path, AUTH)}["wallet"]
     assert not wallet.keyed_by_card
     assert wallet.paths == ["card.number", "meta.at", "shop", "sum.currency", "sum.value"]
 
@@ -54,8 +54,8 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('path = "shop"', 'path = ""', "merchant_id.text.path"),
         ('"text", path', '"shout", path', "shout"),
         ('"token"', '"text"', "card_id"),
-        ('value = "ecom"', 'value = "pigeon"', "channel: pigeon is none of its values"),
-        ('value = "SE"', 'value = "Sweden"', "country: Sweden is none of its values"),
+        ('value = "ecom"', 'value = "pigeon"', "fields.channel: pigeon is none of its values"),
+        ('value = "SE"', 'value = "Sweden"', "fields.country: Sweden is none of its values"),
         ("keyed_by_card = false", "", "keyed_by_card: Field required"),
         ('"+01:00"', '"Europe/Berlin"', "offset_default"),
         ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
@@ -76,11 +76,11 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
                 ("sum.value", "'$[\"sum\"].value'"),
             )
         ),
-        ('value = "4829"', 'value = "482"', "482: a merchant category has four digits"),
+        ('value = "4829"', 'value = "482"', "fields.mcc: 482 has not the form [0-9]{4}"),
         (
             '"constant", value = "4829"',
             '"lookup", path = "kind", table = { transfer = "4829", food = "groceries" }',
-            "groceries: a merchant category has four digits",
+            "fields.mcc: groceries has not the form [0-9]{4}",
         ),
         (
             'path = "sum.value"',
@@ -119,27 +119,27 @@ def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: 
     shutil.copytree(AUTH_MAPPINGS, tmp_path, dirs_exist_ok=True)
     (tmp_path / "wallet.toml").write_text(NESTED.replace(old, new))
     with pytest.raises(ConfigError) as caught:
-        mapping.load(tmp_path)
+        mapping.load(tmp_path, AUTH)
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["$oid", '"$"', '"a[0]"', '"/shop"', "Errors?", "Use Chip", "größe"])
 def test_any_name_can_be_a_path(tmp_path: Path, name: str) -> None:
     (tmp_path / "wallet.toml").write_text(NESTED.replace('path = "shop"', f"path = '{name}'"))
-    assert name in {m.source: m for m in mapping.load(tmp_path)}["wallet"].paths
+    assert name in {m.source: m for m in mapping.load(tmp_path, AUTH)}["wallet"].paths
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 def test_a_mapping_may_begin_with_a_byte_order_mark(tmp_path: Path, line_end: bytes) -> None:
     (tmp_path / "wallet.toml").write_bytes(b"\xef\xbb\xbf" + NESTED.encode().replace(b"\n", line_end))
-    assert "wallet" in {m.source for m in mapping.load(tmp_path)}
+    assert "wallet" in {m.source for m in mapping.load(tmp_path, AUTH)}
 
 
 def test_a_mapping_in_another_encoding_is_named_with_its_line_like_every_other_problem(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(f"{NESTED}# é\n".encode("latin-1"))
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(ConfigError) as caught:
-        mapping.load(tmp_path)
+        mapping.load(tmp_path, AUTH)
     line = len(NESTED.splitlines()) + 1
     assert f"latin.toml: not UTF-8: line {line} has the byte 0xe9" in str(caught.value)
     assert "folder.toml: Is a directory" in str(caught.value)
@@ -149,23 +149,23 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(NESTED.replace("token", "text").replace("wallet", "one", 1))
     (tmp_path / "two.toml").write_text("source = 5")
     with pytest.raises(ConfigError) as caught:
-        mapping.load(tmp_path)
+        mapping.load(tmp_path, AUTH)
     text = str(caught.value)
-    assert "one.toml: fields.card_id" in text
+    assert "one.toml: fields.card_id: text does not make it; token does" in text
     assert "two.toml: source" in text
     assert "two.toml: fields: Field required" in text
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a folder"):
-        mapping.load(tmp_path / "nowhere")
+        mapping.load(tmp_path / "nowhere", AUTH)
 
 
 def test_a_copied_mapping_needs_another_name(tmp_path: Path) -> None:
     shutil.copy(AUTH_MAPPINGS / "auth_json.toml", tmp_path / "auth_json.toml")
     shutil.copy(AUTH_MAPPINGS / "auth_json.toml", tmp_path / "mine.toml")
     with pytest.raises(ConfigError, match="the source auth_json is declared by an earlier file"):
-        mapping.load(tmp_path)
+        mapping.load(tmp_path, AUTH)
 
 
 def test_the_tables_of_currencies_and_countries_are_complete() -> None:

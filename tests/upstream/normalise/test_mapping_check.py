@@ -19,8 +19,8 @@ REFUSED = ("(?P<name>m)-1", "(", "a{,3}", "(?a)m", "(?#comment)m-1", "(a)?(?(1)b
 
 
 def with_pattern(pattern: str) -> Mapping:
-    field = JSON.fields.merchant_id.model_copy(update={"pattern": pattern})
-    fields = JSON.fields.model_copy(update={"merchant_id": field})
+    field = JSON.fields["merchant_id"].model_copy(update={"pattern": pattern})
+    fields = JSON.fields | {"merchant_id": field}
     return JSON.model_copy(update={"source": "other", "topic": "OTHER", "fields": fields})
 
 
@@ -39,16 +39,14 @@ def test_every_accepted_pattern_runs_as_java_understands_it(upstream_spark: Spar
     texts = ["Größe", "m-1", "m-1", "m-1", "m-1"]
     for mapping, text in zip(mappings, texts, strict=True):
         rows = normalised(upstream_spark, [Raw(flat(merchant=text)), Raw(flat(merchant="??"))], mapping)
-        assert [row.reason for row in rows] == [None, "format:merchant_id"], mapping.fields.merchant_id
+        assert [row.reason for row in rows] == [None, "format:merchant_id"], mapping.fields["merchant_id"]
 
 
 def test_paths_that_differ_only_in_case_are_two_fields(upstream_spark: SparkSession) -> None:
-    fields = JSON.fields.model_copy(
-        update={
-            "account_id": JSON.fields.account_id.model_copy(update={"path": "TXNID"}),  # type: ignore[union-attr]
-            "transaction_id": JSON.fields.transaction_id.model_copy(update={"path": "txnId"}),  # type: ignore[union-attr]
-        }
-    )
+    fields = JSON.fields | {
+        "account_id": JSON.fields["account_id"].model_copy(update={"path": "TXNID"}),
+        "transaction_id": JSON.fields["transaction_id"].model_copy(update={"path": "txnId"}),
+    }
     mapping = JSON.model_copy(update={"fields": fields})
     assert runnable(upstream_spark, Mappings([mapping], [])).refused == []
     [row] = normalised(upstream_spark, [Raw(flat(txnId="t-9", TXNID="a-9"))], mapping)

@@ -12,8 +12,10 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.mapping_files import mapping_of
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import outputs
+from tests.streams import AUTH
 from tests.upstream.samples import (
     ABSENT,
     ISO,
@@ -452,7 +454,7 @@ def test_a_valid_record_becomes_an_event(name: str, flat_outcomes: Outcomes) -> 
 def changed(**fields: dict[str, Any]) -> Mapping:
     """The mapping of AUTH-JSON with other transforms."""
     declared = JSON.model_dump(exclude_none=True)
-    return Mapping.model_validate(declared | {"fields": declared["fields"] | fields})
+    return mapping_of(declared | {"fields": declared["fields"] | fields}, AUTH)
 
 
 SIGN = {"path": "type", "plus": ["PURCHASE"], "minus": ["REFUND"]}

@@ -223,7 +223,7 @@ def test_tokens_are_hmacs_for_every_length_of_key(key: bytes, upstream_spark: Sp
 
     from lozenge_upstream.normalise.transforms import token as column
 
-    (row,) = upstream_spark.range(1).select(column(F.lit(PAN), key).alias("token")).collect()
+    (row,) = upstream_spark.range(1).select(column(F.lit(PAN), key, "card").alias("token")).collect()
     assert row.token == token(PAN, key)
 
 

@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 from lozenge.contracts import ids
 from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise import transforms
-from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_check import runnable
-from lozenge_upstream.normalise.mapping_files import Mappings
+from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.normalise.transform_result import Row as Texts
+from tests.streams import AUTH
 from tests.upstream.samples import KEY, NOW, Raw, normalised
 
 PAN = "4000000000000002"
 FOLDER = Path(__file__).with_name("mappings")
-MAPPINGS = {file.stem: Mapping.model_validate(tomllib.loads(file.read_text("utf-8"))) for file in FOLDER.glob("*.toml")}
+MAPPINGS = {file.stem: mapping_of(tomllib.loads(file.read_text("utf-8")), AUTH) for file in FOLDER.glob("*.toml")}
 BASES: dict[str, dict[str, Any]] = {
     "tabformer": {
         "User": 0,
@@ -249,14 +249,14 @@ def test_every_mapping_here_passes_the_check(upstream_spark: SparkSession) -> No
 )
 def test_the_check_knows_what_will_not_run(old: str, new: str, problem: str, upstream_spark: SparkSession) -> None:
     [text] = [text for name in ("strict", "java") if old in (text := _text(name))]
-    mapping = Mapping.model_validate(tomllib.loads(text.replace(old, new)))
+    mapping = mapping_of(tomllib.loads(text.replace(old, new)), AUTH)
     [refused] = runnable(upstream_spark, Mappings([mapping], [])).refused
     assert problem in refused.problems[0]
     assert "event_time" in refused.problems[0]
 
 
 def test_a_condition_with_a_pattern_that_java_refuses_refuses_its_mapping(upstream_spark: SparkSession) -> None:
-    mapping = Mapping.model_validate(tomllib.loads(_text("basket").replace("[0-9]+", "(?P<x>a)")))
+    mapping = mapping_of(tomllib.loads(_text("basket").replace("[0-9]+", "(?P<x>a)")), AUTH)
     [refused] = runnable(upstream_spark, Mappings([mapping], [])).refused
     assert "channel: '(?P<x>a)' is no regular expression of Java's" in refused.problems[0]
 
@@ -282,7 +282,7 @@ def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession)
         ("0420", None, "t-1", None, "x-1"),
     ]
     frame = upstream_spark.createDataFrame(records, "mti string, de90 string, de37 string, de32 string, de41 string")
-    texts = Texts(F.col, F.lit(NOW), F.lit(2), KEY, "auth_iso8583")
+    texts = Texts(F.col, F.lit(NOW), KEY, "auth_iso8583")
     made = transforms.make(spec, texts)
     assert made.absent is not None
     found = frame.select(made.value.alias("id"), made.absent.alias("absent"), made.fault.alias("fault")).collect()
@@ -328,8 +328,9 @@ def test_the_page_of_the_language_says_what_its_examples_make(upstream_spark: Sp
                 rounds.append(free := {})
             free[field] = spec
     for made in rounds:
-        mapping = Mapping.model_validate(
-            {"source": "page", "topic": "PAGE", "keyed_by_card": False, "fields": ANY | _on_paths_of_its_own(made)}
+        mapping = mapping_of(
+            {"source": "page", "topic": "PAGE", "keyed_by_card": False, "fields": ANY | _on_paths_of_its_own(made)},
+            AUTH,
         )
         asked = [each for each in wanted if made.get(each[0]) == each[1]]
         raws = [Raw(_moved(json.loads(record), field)) for field, _, record, _, _ in asked]

@@ -18,7 +18,7 @@ _SPACES = "[ \u00a0\u202f]"
 
 def decimal(spec: Decimal, row: Row) -> Made:
     """An amount in major units, in no more decimals than its currency has."""
-    digits, written = row.minor_digits, row.text(spec.path)
+    digits, written = _digits(row), row.text(spec.path)
 
     def value(text: Column) -> Column:
         fits = _by_digits(digits, lambda n: text.rlike(_major(n)))
@@ -40,7 +40,7 @@ def decimal(spec: Decimal, row: Row) -> Made:
 def minor_units(spec: MinorUnits, row: Row) -> Made:
     """An amount in minor units of its currency."""
     text = row.text(spec.path)
-    unit = _by_digits(row.minor_digits, lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
+    unit = _by_digits(_digits(row), lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
     units = _units(text)
     if spec.sign is not None and spec.remaining is not None:
         rest = row.part(spec.remaining)
@@ -51,9 +51,14 @@ def minor_units(spec: MinorUnits, row: Row) -> Made:
     kind = (
         F.when(~text.rlike(r"^[+-]?[0-9]+$"), "format")
         .when(~text.rlike(_WHOLE), "digits")
-        .when(row.minor_digits.isNotNull(), "format")
+        .when(_digits(row).isNotNull(), "format")
     )
     return _signed(Made((units * unit).try_cast("decimal(18,4)"), fault(text, kind)), spec, row)
+
+
+def _digits(row: Row) -> Column:
+    assert row.minor_digits is not None  # an amount has a currency, see `field_checks`
+    return row.minor_digits
 
 
 def _signed(amount: Made, spec: Decimal | MinorUnits, row: Row) -> Made:

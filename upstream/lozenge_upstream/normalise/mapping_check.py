@@ -32,7 +32,7 @@ def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
     for name, pattern in mapping.patterns:
         if problem := _pattern_problem(spark, pattern):
             yield f"{mapping.source}: {name}: {pattern!r} is no regular expression of Java's: {problem}"
-    for name, spec in mapping.fields.declared():
+    for name, spec in mapping.declared():
         if isinstance(spec, Local) and spec.zone and (problem := _zone_problem(spark, spec.zone)):
             yield f"{mapping.source}: {name}: {spec.zone!r} is no zone of the IANA database that Java has: {problem}"
         if isinstance(spec, TimestampText) and (problem := _format_problem(spark, spark_format(spec))):

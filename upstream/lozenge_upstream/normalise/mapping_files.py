@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
+from lozenge.streams.definition import StreamDefinition
+from lozenge_upstream.normalise import field_checks
 from lozenge_upstream.normalise.mapping import Mapping
 
 
@@ -49,19 +51,19 @@ class Mappings:
         return Mappings([m for m in found if m.topic in existing], [*refused, *missing])
 
 
-def load(folder: Path) -> list[Mapping]:
-    """The mappings of `folder`, by source.
+def load(folder: Path, stream: StreamDefinition) -> list[Mapping]:
+    """The mappings of `folder` to the fields of `stream`, by source.
 
     Raises ConfigError with every problem of every file at once.
     """
-    found = read(folder)
+    found = read(folder, stream)
     if found.refused:
         raise wrong_mappings(found.refused)
     return found.usable
 
 
-def read(folder: Path) -> Mappings:
-    """The mappings of `folder`. A wrong file is refused; it takes nothing from the others.
+def read(folder: Path, stream: StreamDefinition) -> Mappings:
+    """The mappings of `folder` to the fields of `stream`. A wrong file is refused; it takes nothing from the others.
 
     Of two files that declare one source or one topic the first one by name counts. Raises ConfigError if `folder` is
     not one.
@@ -70,8 +72,13 @@ def read(folder: Path) -> Mappings:
         raise ConfigError(f"reading the mappings of raw formats: {folder} is not a folder")
     found = Mappings([], [])
     for file in sorted(folder.glob("*.toml")):
-        _add(found, file)
+        _add(found, file, stream)
     return Mappings(sorted(found.usable, key=lambda mapping: mapping.source), found.refused)
+
+
+def mapping_of(declared: dict[str, object], stream: StreamDefinition) -> Mapping:
+    """The mapping that a file declares; raises ValidationError. `field_checks` says whether it fits the stream."""
+    return Mapping.model_validate(declared | {"stream": stream})
 
 
 def wrong_mappings(refused: Iterable[RefusedMapping]) -> ConfigError:
@@ -83,11 +90,11 @@ def wrong_mappings(refused: Iterable[RefusedMapping]) -> ConfigError:
     )
 
 
-def _add(found: Mappings, file: Path) -> None:
+def _add(found: Mappings, file: Path, stream: StreamDefinition) -> None:
     declared: dict[str, object] = {}
     try:
         declared = tomllib.loads(text_in(file.read_bytes()))
-        mapping = Mapping.model_validate(declared)
+        mapping = mapping_of(declared, stream)
     except ValidationError as error:
         problems = [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
     except UnicodeDecodeError as error:
@@ -97,7 +104,9 @@ def _add(found: Mappings, file: Path) -> None:
     except OSError as error:
         problems = [f"{file.name}: {error.strerror}"]
     else:
-        problems = [f"{file.name}: {problem}" for problem in _repeated(mapping, found.usable)]
+        misplaced = ["stream: a mapping is in the folder of its stream; remove this"] if "stream" in declared else []
+        unfit = field_checks.problems(mapping.fields, stream)
+        problems = [f"{file.name}: {each}" for each in (*misplaced, *unfit, *_repeated(mapping, found.usable))]
         if not problems:
             found.usable.append(mapping)
     if problems:

@@ -5,7 +5,7 @@ projection refers to it by name:
 
     text -> parsed -> fields as texts -> canonical values -> reason
 
-`reason` is null for a good record, else every problem at once: `missing:merchant_id, type:amount`.
+`reason` is null for a good record, else every problem at once: `missing:country, type:amount`.
 A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the whole record:
 
     tombstone  empty  framed  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
@@ -34,6 +34,8 @@ Half of a surrogate pair (`\\ud83d` alone) is no character: Java would write a q
 one.
 """
 
+from dataclasses import replace
+from datetime import timedelta
 from functools import reduce
 from operator import and_
 
@@ -42,18 +44,29 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
-from lozenge_upstream.normalise.declarations import CardNumbers, Join, Text, TimestampEpoch, Token
+from lozenge.streams.fields import Field
+from lozenge_upstream.normalise.declarations import (
+    CardNumbers,
+    Decimal,
+    Join,
+    MinorUnits,
+    Number,
+    Text,
+    TimestampEpoch,
+    Token,
+    Transform,
+)
+from lozenge_upstream.normalise.field_checks import IDENTITY, currency_of
+from lozenge_upstream.normalise.field_types import sql_type
 from lozenge_upstream.normalise.json_record import JsonRecord, has_lone_surrogate
-from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
+from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.transform_result import Made, Row, plain
 from lozenge_upstream.normalise.transforms import make, without_card_numbers
 
 DECODE_KINDS = ("tombstone", "empty", "framed", "invalid-utf8", "lone-surrogate", "invalid-json")
 _OF_A_FIELD = ("missing", "type", "format", "unknown", "digits", "decimals", "kind", "pan", "zone", "future", "range")
 KINDS = (*DECODE_KINDS, *_OF_A_FIELD)
-FUTURE_SECONDS = 600
-"""How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
-
+_TAKEN = {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers", "reason"}
 CLOCK = "range:raw.timestamp"
 """The reason for a record whose Kafka timestamp says nothing about when it was written."""
 _CLOCK_FROM, _CLOCK_UNTIL = "2000-01-01T00:00:00Z", "2200-01-01T00:00:00Z"
@@ -68,9 +81,11 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     """
     record = JsonRecord(mapping.paths, _numbers(mapping))
     texts = {path: F.col(f"_text_{index}") for index, path in enumerate(mapping.paths)}
-    latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), F.lit(FUTURE_SECONDS * 1_000_000)))
-    row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key, mapping.source)
-    made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
+    cap = F.lit(mapping.stream.future_cap // timedelta(microseconds=1))
+    latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), cap))
+    row = Row(texts.__getitem__, latest, token_key, mapping.source)
+    own = {field.name: field for field in mapping.stream.fields}
+    made = {name: make(spec, _row_of(name, spec, own.get(name), row, mapping)) for name, spec in mapping.declared()}
     made |= {name: without_card_numbers(made[name], how) for name, how in _copied_texts(mapping).items()}
     parsed = raw.withColumn("_parsed", record.parse()).select(
         *raw.columns,
@@ -80,21 +95,47 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     numbers = {
         f"_text_{index}": plain(texts[path]) for index, path in enumerate(mapping.paths) if record.is_number(path)
     }
-    valued = (
-        parsed.withColumns(numbers)
-        .withColumns(
-            {name: columns.value for name, columns in made.items() if name != "amount"}
-            | {"_minor_digits": minor_digits_column(made["currency"].value)}
-        )
-        .withColumn("amount", made["amount"].value)
+    currencies = _currencies(mapping)
+    valued = parsed.withColumns(numbers).withColumns(
+        {column_of(name): columns.value for name, columns in made.items() if name not in currencies}
+        | {_digits_of(name): minor_digits_column(made[name].value) for name in {*currencies.values()}}
     )
-    absent = {name: F.lit(None).cast("string") for name in OPTIONAL if name not in made}
+    if currencies:
+        valued = valued.withColumns({column_of(name): made[name].value for name in currencies})
+    absent = {
+        column_of(name): F.lit(None).cast(sql_type(own[name].type) if name in own else "string")
+        for name in mapping.optional
+        if name not in made
+    }
     return (
         valued.withColumns(absent)
         .withColumn("reason", _reason(mapping, made, row, record))
         .withColumn("event_id", _event_id(mapping.source))
-        .drop("_is_record", "_minor_digits", *(f"_text_{index}" for index in range(len(texts))))
+        .drop("_is_record", *map(_digits_of, {*currencies.values()}), *(f"_text_{n}" for n in range(len(texts))))
     )
+
+
+def column_of(field: str) -> str:
+    """The column with a field of the event: its name, unless a raw record or the platform has a column of that name."""
+    return f"_event_{field}" if field.lower() in _TAKEN else field
+
+
+def _digits_of(currency: str) -> str:
+    return f"_minor_digits_{currency}"
+
+
+def _currencies(mapping: Mapping) -> dict[str, str]:
+    """The field of the currency, by each amount that is made."""
+    amounts = ((name, spec) for name, spec in mapping.declared() if isinstance(spec, Decimal | MinorUnits))
+    found = {name: currency_of(spec, mapping.stream) for name, spec in amounts}
+    return {name: currency for name, currency in found.items() if currency is not None}
+
+
+def _row_of(name: str, spec: Transform, field: Field | None, row: Row, mapping: Mapping) -> Row:
+    """What the transform of this field may look at in addition."""
+    currency = currency_of(spec, mapping.stream) if isinstance(spec, Decimal | MinorUnits) else None
+    digits = F.col(_digits_of(currency)) if currency is not None else None
+    return replace(row, field=field, minor_digits=digits, token_prefix=mapping.stream.tokens.get(name, ""))
 
 
 def skips(mapping: Mapping) -> list[str]:
@@ -108,8 +149,8 @@ def _copied_texts(mapping: Mapping) -> dict[str, CardNumbers]:
     Its id only goes into a hash.
     """
     found: dict[str, CardNumbers] = {}
-    for name, spec in mapping.fields.declared():
-        if isinstance(spec, Text | Join) and name != "transaction_id":
+    for name, spec in mapping.declared():
+        if isinstance(spec, Text | Join) and name != IDENTITY:
             found[name] = spec.card_numbers
         elif isinstance(spec, Token) and spec.copied:
             found[name] = "refuse"
@@ -117,19 +158,19 @@ def _copied_texts(mapping: Mapping) -> dict[str, CardNumbers]:
 
 
 def _numbers(mapping: Mapping) -> set[str]:
-    """The fields of which a JSON number has to keep all of its digits: the amount, and the time as an epoch."""
-    amount, time = mapping.fields.amount, mapping.fields.event_time
-    return {amount.path, *([time.path] if isinstance(time, TimestampEpoch) else [])}
+    """The raw fields of which a JSON number has to keep all of its digits: amounts, numbers, times as an epoch."""
+    exact = (Decimal, MinorUnits, Number, TimestampEpoch)
+    return {spec.path for _, spec in mapping.declared() if isinstance(spec, exact)}
 
 
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecord) -> Column:
-    blank, sign = F.lit(""), mapping.fields.amount.sign
+    blank = F.lit("")
     presence = {
         name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.required), F.lit(True))
-        for name, spec in mapping.fields.declared()
+        for name, spec in mapping.declared()
     }
-    settled = {name: columns.accepts(F.col(name)) for name, columns in made.items()}
-    settled |= {name: settled[name] | ~presence[name] for name in OPTIONAL if name in made}
+    settled = {name: columns.accepts(F.col(column_of(name))) for name, columns in made.items()}
+    settled |= {name: settled[name] | ~presence[name] for name in mapping.optional if name in made}
     settled |= {name: settled[name] | columns.absent for name, columns in made.items() if columns.absent is not None}
     problems = (
         F.when(
@@ -152,11 +193,10 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
     )
     if skipped is not None:
         reason = reason.when(skipped.isNotNull(), skipped)
-    return (
-        reason.when(~_has_clock(), CLOCK)
-        .when(_is_other_kind(mapping, row), F.lit(f"kind:{sign.path}" if sign is not None else ""))
-        .otherwise(F.concat_ws(", ", *problems))
-    )
+    reason = reason.when(~_has_clock(), CLOCK)
+    for path, other in _other_kinds(mapping, row).items():
+        reason = reason.when(other, f"kind:{path}")
+    return reason.otherwise(F.concat_ws(", ", *problems))
 
 
 def _no_record(record: JsonRecord) -> Column:
@@ -175,13 +215,14 @@ def _skipped(mapping: Mapping, row: Row) -> Column | None:
     return found
 
 
-def _is_other_kind(mapping: Mapping, row: Row) -> Column:
-    """Whether the field that says so says that it is neither a payment nor a reversal; never null."""
-    sign = mapping.fields.amount.sign
-    if sign is None:
-        return F.lit(False)
-    kind = F.coalesce(row.part(sign), F.lit(""))
-    return (kind != "") & ~kind.isin(*sign.plus, *sign.minus)
+def _other_kinds(mapping: Mapping, row: Row) -> dict[str, Column]:
+    """By the raw field that says so, whether it says neither a payment nor a reversal; never null."""
+    found = {}
+    for _, spec in mapping.declared():
+        if isinstance(spec, Decimal | MinorUnits) and (sign := spec.sign) is not None:
+            kind = F.coalesce(row.part(sign), F.lit(""))
+            found[sign.path] = (kind != "") & ~kind.isin(*sign.plus, *sign.minus)
+    return found
 
 
 def _has_clock() -> Column:
@@ -191,4 +232,4 @@ def _has_clock() -> Column:
 
 def _event_id(source: str) -> Column:
     coordinates = F.concat_ws("/", "topic", "partition", "offset")
-    return ids.uuid5_column(F.lit(source), F.coalesce(F.col("transaction_id"), coordinates))
+    return ids.uuid5_column(F.lit(source), F.coalesce(F.col(IDENTITY), coordinates))

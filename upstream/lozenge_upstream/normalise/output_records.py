@@ -16,7 +16,7 @@ from lozenge.contracts import partitioner
 from lozenge.contracts.topics import UPSTREAM, Topic, Topics
 from lozenge.spark import avro, headers
 from lozenge.streams.definition import StreamDefinition
-from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED, column_of
 
 EVENT_TYPE = "lozenge.event.v1"
 
@@ -65,7 +65,7 @@ def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions
     """
     good = F.col("reason").isNull()
     stream = target.stream
-    targets = [_target(topic, F.col(key), partitions_of[topic]) for topic, key in target.keys.items()]
+    targets = [_target(topic, F.col(column_of(key)), partitions_of[topic]) for topic, key in target.keys.items()]
     events = F.array(*targets)
     if {field.name for field in stream.fields if field.optional} & {*target.keys.values()}:
         events = F.filter(events, lambda target: target["key"].isNotNull())
@@ -123,7 +123,9 @@ def _target(topic: str, key: Column, partitions_: int) -> Column:
 
 def _event(source: str, stream: StreamDefinition) -> Column:
     raw = F.struct(F.lit(source).alias("source"), "topic", "partition", "offset", "timestamp")
-    record = F.struct("event_id", "event_time", *(field.name for field in stream.fields), raw.alias("raw"))
+    record = F.struct(
+        "event_id", "event_time", *(F.col(column_of(f.name)).alias(f.name) for f in stream.fields), raw.alias("raw")
+    )
     return avro.encode(F.when(F.col("reason").isNull(), record), stream.event_schema)
 
 
@@ -132,7 +134,7 @@ def _event_headers(source: str, stream: StreamDefinition) -> Column:
         id=F.col("event_id"),
         source=f"/{UPSTREAM}/{source}",
         type=EVENT_TYPE,
-        subject=F.col(stream.column(stream.primary)),
+        subject=F.col(column_of(stream.column(stream.primary))),
         time=F.col("event_time"),
         traceparent=_traceparent(),
     )

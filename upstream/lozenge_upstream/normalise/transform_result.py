@@ -8,6 +8,7 @@ from operator import and_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from lozenge.streams.fields import Field
 from lozenge_upstream.normalise.declarations import Condition, Slice
 
 # No identifier, code or amount begins with a bracket or reads true or false: such a text is JSON of another type.
@@ -25,11 +26,15 @@ class Row:
     """The trimmed text of a raw field; null where it is absent, empty where it is blank."""
     latest: Column
     """The latest time that this record may report."""
-    minor_digits: Column
-    """Decimals that the event's currency has; null where the currency is unknown."""
     token_key: bytes
     source: str
     """The name of the mapping, part of every `event_id`."""
+    field: Field | None = None
+    """The field that is made; None for one of the platform's."""
+    minor_digits: Column | None = None
+    """Of an amount: the decimals that its currency has; null where the currency is unknown."""
+    token_prefix: str = ""
+    """Of a token: the word that it begins with."""
 
     def part(self, wanted: Slice) -> Column:
         """The text of a raw field, or of the part of it that is wanted."""

@@ -16,7 +16,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.card_numbers import has_card_number_column, masked_column
 from lozenge.contracts.money import ALPHABETIC as CURRENCY_CODES
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise import amounts, times
+from lozenge_upstream.normalise import amounts, field_types, times
 from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
@@ -32,7 +32,8 @@ def make(spec: d.Transform, row: Row) -> Made:
         case d.Constant():
             return Made(F.lit(spec.value), F.lit(None).cast("string"))
         case d.Text():
-            return _or_blank(_text(padded(row.text(spec.path), spec.pad), spec.pattern), spec, row)
+            pattern = spec.pattern or (row.field.pattern if row.field is not None else None)
+            return _or_blank(_text(padded(row.text(spec.path), spec.pad), pattern), spec, row)
         case d.Join():
             return Made(_joined(spec.parts, spec.separator, row), _fault_of(spec.paths, "format", row))
         case d.Reference():
@@ -43,6 +44,10 @@ def make(spec: d.Transform, row: Row) -> Made:
             return amounts.decimal(spec, row)
         case d.MinorUnits():
             return amounts.minor_units(spec, row)
+        case d.Number() if row.field is not None:
+            return field_types.number(row.text(spec.path), row.field)
+        case d.Boolean():
+            return field_types.boolean(row.text(spec.path), spec)
         case d.Local() | d.TimestampEpoch() | d.TimestampMMDDhhmmss():
             return times.timestamp(spec, row)
         case d.Currency(code="alpha"):
@@ -73,13 +78,13 @@ def without_card_numbers(made: Made, treatment: d.CardNumbers) -> Made:
     return Made(value, kind, lambda value: ~has_card_number_column(value))
 
 
-def token(card: Column, key: bytes) -> Column:
-    """`card_` and 24 hex digits of HMAC-SHA256(key, card), the card as ASCII digits."""
+def token(card: Column, key: bytes, prefix: str) -> Column:
+    """`<prefix>_` and 24 hex digits of HMAC-SHA256(key, card), the card as ASCII digits."""
     block = key if len(key) <= _SHA256_BLOCK else hashlib.sha256(key).digest()
     block = block.ljust(_SHA256_BLOCK, b"\0")
     inner, outer = (F.lit(bytearray(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
     message = F.unhex(F.sha2(F.concat(inner, card.cast("binary")), 256))
-    return F.concat(F.lit("card_"), F.left(F.sha2(F.concat(outer, message), 256), F.lit(24)))
+    return F.concat(F.lit(f"{prefix}_"), F.left(F.sha2(F.concat(outer, message), 256), F.lit(24)))
 
 
 def _text(text: Column, pattern: str | None) -> Made:
@@ -97,15 +102,18 @@ def _or_blank(made: Made, spec: d.Text | d.Currency | d.Country | d.Lookup, row:
 def _token(spec: d.Token, row: Row) -> Made:
     if spec.parts is not None:
         joined = _joined(spec.parts, d.IDENTITY_SEPARATOR, row)
-        return Made(token(joined, row.token_key), _fault_of(spec.paths, "format", row))
+        return Made(token(joined, row.token_key, row.token_prefix), _fault_of(spec.paths, "format", row))
     assert spec.path is not None
     text = row.text(spec.path)
     if spec.pattern is not None:
         other = _text(text, spec.pattern)
-        return other if spec.copied else replace(other, value=token(other.value, row.token_key))
+        return other if spec.copied else replace(other, value=token(other.value, row.token_key, row.token_prefix))
     card = F.translate(text, "\u00a0 -", "")
     # one digit all along is no card: all such records would be of the same one
-    return Made(F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, row.token_key)), fault(text, "format"))
+    return Made(
+        F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, row.token_key, row.token_prefix)),
+        fault(text, "format"),
+    )
 
 
 def _alphabetic(text: Column, codes: set[str]) -> Made:

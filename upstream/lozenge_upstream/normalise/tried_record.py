@@ -1,5 +1,6 @@
 """What becomes of one raw record: the fields of its event, or why there is none. For people who write a mapping."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,8 +11,9 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts.card_numbers import masked
 from lozenge.spark import kafka_source
-from lozenge_upstream.normalise.mapping import OPTIONAL, Fields, Mapping
-from lozenge_upstream.normalise.normaliser import SKIPPED, normalise
+from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
+from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.normaliser import SKIPPED, column_of, normalise
 
 _RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
 
@@ -35,17 +37,21 @@ def try_records(
     """
     rows = [(None, mapping.topic, arrived, 0, bytearray(value), 0, at, None) for at, value in enumerate(values)]
     raw = spark.createDataFrame(rows, _RAW)
-    names = ["event_id", *(name for name in Fields.model_fields)]
-    texts = [F.unix_micros(name).alias(name) if name == "event_time" else F.col(name) for name in names]
+    names = ["event_id", IDENTITY, EVENT_TIME, *(field.name for field in mapping.stream.fields)]
+    texts = [
+        F.unix_micros(name).alias(name) if name == EVENT_TIME else F.col(column_of(name)).alias(f"_of_{name}")
+        for name in names
+    ]
     found = normalise(raw, mapping, token_key).select("offset", "reason", *texts).orderBy("offset").collect()
-    return [_trial(row.asDict(), names) for row in found]
+    return [_trial(row.asDict(), names, mapping.optional) for row in found]
 
 
-def _trial(row: dict[str, Any], names: list[str]) -> TriedRecord:
+def _trial(row: dict[str, Any], names: list[str], optional: Collection[str]) -> TriedRecord:
     reason: str | None = row["reason"]
     if reason is None:
+        values = {name: row[name if name == EVENT_TIME else f"_of_{name}"] for name in names}
         return TriedRecord(
-            {name: _text(name, row[name]) for name in names if name not in OPTIONAL or row[name] is not None}
+            {name: _text(name, value) for name, value in values.items() if name not in optional or value is not None}
         )
     if reason.startswith(SKIPPED):
         return TriedRecord(None, skipped=reason.removeprefix(SKIPPED))
@@ -53,7 +59,7 @@ def _trial(row: dict[str, Any], names: list[str]) -> TriedRecord:
 
 
 def _text(name: str, value: object) -> str | None:
-    if name == "event_time" and isinstance(value, int):
+    if name == EVENT_TIME and isinstance(value, int):
         return datetime.fromtimestamp(value / 1e6, UTC).isoformat()
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"

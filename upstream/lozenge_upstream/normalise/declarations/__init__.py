@@ -7,6 +7,7 @@ from lozenge_upstream.normalise.declarations.amounts import (
     Remaining,
     Sign,
 )
+from lozenge_upstream.normalise.declarations.numbers import Boolean, Number
 from lozenge_upstream.normalise.declarations.raw_fields import (
     Condition,
     JavaPattern,
@@ -50,6 +51,7 @@ from lozenge_upstream.normalise.declarations.words import (
 
 __all__ = [
     "IDENTITY_SEPARATOR",
+    "Boolean",
     "Branch",
     "CardNumbers",
     "CaseOf",
@@ -66,6 +68,7 @@ __all__ = [
     "Local",
     "Lookup",
     "MinorUnits",
+    "Number",
     "Part",
     "Reference",
     "Remaining",

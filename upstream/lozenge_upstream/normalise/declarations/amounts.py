@@ -39,9 +39,11 @@ class Remaining(Slice):
 class _Amount(FromPath):
     """With `sign` another field says whether it is a payment. `invert`: payments are written as negative amounts.
 
-    `credits` turns the sign of refunds, and of their reversals.
+    `credits` turns the sign of refunds, and of their reversals. `currency` is the event's field with its currency;
+    unset, that is the only field of the stream with codes of currencies.
     """
 
+    currency: str | None = None
     sign: Sign | None = None
     credits: Credits | None = None
     invert: bool = False

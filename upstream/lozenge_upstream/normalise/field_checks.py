@@ -1,0 +1,119 @@
+"""Whether the transforms of a mapping fit the fields of its stream."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from lozenge.contracts.money import MINOR_DIGITS
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.fields import DECIMAL, ENUM, TEXT, TIME, Field
+from lozenge_upstream.normalise import countries
+from lozenge_upstream.normalise import declarations as d
+
+IDENTITY, EVENT_TIME = "transaction_id", "event_time"
+"""What a mapping makes besides the fields of the stream: the source's own id of an event, and when it happened."""
+WORDS = (d.Lookup, d.First, d.CaseOf, d.Constant)
+AMOUNTS = (d.Decimal, d.MinorUnits)
+_AMOUNT_TYPE = {"precision": 18, "scale": 4}
+_CODES: Mapping[str, tuple[type[d.Transform], frozenset[str]]] = {
+    "country": (d.Country, frozenset(countries.ALPHA2)),
+    "currency": (d.Currency, frozenset(MINOR_DIGITS)),
+}
+_TIMES = (d.TimestampIso, d.TimestampParts, d.TimestampText, d.TimestampEpoch, d.TimestampMMDDhhmmss)
+_TEXTS = (d.Text, d.Join, d.Reference, d.Currency, d.Country, *WORDS)
+_BY_KIND: Mapping[str, tuple[type[d.Transform], ...]] = {
+    TEXT: _TEXTS,
+    ENUM: WORDS,
+    DECIMAL: (*AMOUNTS, d.Number),
+    TIME: _TIMES,
+    "boolean": (d.Boolean,),
+    **dict.fromkeys(("int", "long", "float", "double"), (d.Number,)),
+}
+
+
+def currency_of(spec: d.Decimal | d.MinorUnits, stream: StreamDefinition) -> str | None:
+    """The field with the currency of an amount: the one that it names, or else the only one that the stream has."""
+    if spec.currency is not None:
+        return spec.currency
+    found = [field.name for field in stream.fields if field.hints.get("codes") == "currency"]
+    return found[0] if len(found) == 1 else None
+
+
+def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
+    """Everything about the fields of a mapping that could not become an event of the stream."""
+    own = {field.name: field for field in stream.fields}
+    if EVENT_TIME not in fields:
+        yield f"fields.{EVENT_TIME}: Field required"
+    for name, spec in fields.items():
+        allowed = _allowed(name, own.get(name), stream)
+        if allowed is None:
+            yield f"fields.{name}: there is no such field in the stream {stream.name}"
+        elif not isinstance(spec, allowed):
+            yield f"fields.{name}: {_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
+        else:
+            yield from (f"fields.{name}: {problem}" for problem in _value_problems(spec, own.get(name)))
+            yield from (
+                f"fields.{name}: {problem}" for problem in _amount_problems(spec, own.get(name), fields, stream)
+            )
+    for field in stream.fields:
+        if not field.optional and field.name not in fields:
+            made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
+            yield f"fields.{field.name}: Field required{made}"
+    joined = [name for name, spec in fields.items() if isinstance(spec, d.Join) and name != IDENTITY]
+    for name in joined:
+        spec = fields[name]
+        if isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
+            yield f"fields.{name}: a joined text needs a separator that people can read, such as '-'"
+    yield from _leaks(fields, stream)
+
+
+def _allowed(name: str, field: Field | None, stream: StreamDefinition) -> tuple[type[d.Transform], ...] | None:
+    if name == IDENTITY:
+        return (d.Text, d.Join)
+    if name == EVENT_TIME:
+        return _TIMES
+    if field is None:
+        return None
+    if name in stream.tokens:
+        return (d.Token,)
+    if (codes := str(field.hints.get("codes"))) in _CODES:
+        return (_CODES[codes][0], *WORDS)
+    return WORDS if field.kind == TEXT and field.values is not None else _BY_KIND.get(field.kind, ())
+
+
+def _value_problems(spec: d.Transform, field: Field | None) -> Iterator[str]:
+    if field is None or not spec.words:
+        return
+    codes = _CODES.get(field.hints.get("codes", ""))
+    values = codes[1] if codes is not None else field.values
+    if values is not None and (wrong := sorted(spec.words - values)):
+        yield f"{', '.join(wrong)} is none of its values"
+    elif field.pattern is not None and (odd := sorted(w for w in spec.words if not re.fullmatch(field.pattern, w))):
+        yield f"{', '.join(odd)} has not the form {field.pattern}"
+
+
+def _amount_problems(
+    spec: d.Transform, field: Field | None, fields: Mapping[str, d.Transform], stream: StreamDefinition
+) -> Iterator[str]:
+    if not isinstance(spec, AMOUNTS) or field is None:
+        return
+    if {name: field.type.get(name, 0) for name in _AMOUNT_TYPE} != _AMOUNT_TYPE:
+        yield "an amount is a decimal of precision 18 and scale 4; `number` makes any other"
+    if (currency := currency_of(spec, stream)) is None or currency not in fields:
+        yield 'an amount has a currency: name its field, currency = "..."; `number` makes a decimal without one'
+
+
+def _leaks(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
+    """Fields that would copy what a token hides."""
+    tokens = [spec for name, spec in fields.items() if name in stream.tokens and isinstance(spec, d.Token)]
+    hidden = {path for spec in tokens if spec.parts is None and not spec.copied for path in spec.paths}
+    for name, spec in fields.items():
+        if name not in stream.tokens and (copied := sorted(hidden & {*spec.paths})):
+            yield f"{name} would copy the card number {', '.join(copied)}; only a token may"
+
+
+def _name_of(transform: type[d.Transform]) -> str:
+    return str(transform.model_fields["transform"].annotation.__args__[0])  # type: ignore[union-attr]
+
+
+def _names(transforms: tuple[type[d.Transform], ...]) -> str:
+    return ", ".join(map(_name_of, transforms))
