@@ -8,8 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from lozenge.streams.folder import write_copy
 from lozenge.toolchain import cache_path
 from lozenge_deploy.releases.build import CHECKOUT, LIBRARY, Parts, parts_of
+from lozenge_deploy.releases.environments import STREAMS
 from lozenge_deploy.releases.test_run import proof_of
 from lozenge_deploy.releases.uv import made_once
 
@@ -52,6 +54,7 @@ def install(folder: Path, *, tested: bool = True) -> Path:
 
 def _make(parts: Parts, folder: Path, stage: Path) -> None:
     shutil.copytree(folder, stage / "source" / folder.name, ignore=shutil.ignore_patterns("test_*", "__pycache__"))
+    write_copy(parts.stream, stage / STREAMS)
     (stage / "bin").mkdir()
     python = stage / "bin" / "python"
     python.write_text(_PYTHON.format(name=folder.name, cache=_CACHE, checkout=CHECKOUT, python=sys.executable))
