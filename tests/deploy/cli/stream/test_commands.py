@@ -1,4 +1,4 @@
-"""`lozenge stream`: what a person sees of records that are tried."""
+"""`lozenge stream`: what a person sees of streams, of their checks and of records that are tried."""
 
 import io
 import json
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.command import invoke
+from tests.streams import FOLDER
 
 EVENT = {"event": {"event_id": "e-1", "amount": "12.5"}, "problems": [], "skipped": ""}
 DEAD: dict[str, Any] = {"event": None, "problems": ["missing:merchant_id", "type:amount"], "skipped": ""}
@@ -83,3 +84,25 @@ def test_what_the_process_cannot_do_is_an_error_of_the_command(
     run = tried(b"nobody", monkeypatch, cwd=tmp_path)
     assert (run.returncode, run.stdout) == (2, "")
     assert "there is no mapping" in run.stderr
+
+
+def checked(answer: object, monkeypatch: pytest.MonkeyPatch, cwd: Path, *options: str) -> Any:
+    done = subprocess.CompletedProcess([], 0, json.dumps(answer).encode(), b"")
+    monkeypatch.setattr(subprocess, "run", lambda command, **given: done)
+    return invoke("stream", "check", "pay", *options, cwd=cwd)
+
+
+def test_every_problem_of_a_stream_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mapping = {"source": "wallet", "topic": "WALLET"}
+    run = checked({"mappings": [mapping], "problems": ["a.toml: topic", "b.toml: zone"]}, monkeypatch, tmp_path)
+    assert run.returncode == 2
+    assert [line.strip() for line in run.stderr.splitlines()][1:3] == ["- a.toml: topic", "- b.toml: zone"]
+    run = checked({"mappings": [mapping], "problems": []}, monkeypatch, tmp_path, "-o", "json")
+    assert (run.returncode, json.loads(run.stdout)) == (0, [mapping])
+
+
+def test_the_streams_of_a_project_are_listed(tmp_path: Path) -> None:
+    run = invoke("stream", "ls", "-o", "json", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
+    [auth] = json.loads(run.stdout)
+    assert (auth["stream"], auth["raw topics"]) == ("auth", "AUTH-ISO, AUTH-JSON")
+    assert auth["keys"].startswith("card, ")

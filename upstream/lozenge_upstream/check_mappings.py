@@ -1,0 +1,43 @@
+"""`python -m lozenge_upstream.check_mappings STREAM`: whether upstream can run every mapping of a stream, as JSON.
+
+The answer has `mappings`, a source and a raw topic each, and `problems`, all of all files at once. Nothing is written,
+and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, or its own files are wrong.
+"""
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+from lozenge.errors import LozengeError
+from lozenge.host.tool_host import tool_session
+from lozenge.streams.folder import MAPPINGS
+from lozenge.streams.project import Streams
+from lozenge_upstream.normalise import mapping_files
+from lozenge_upstream.normalise.mapping_check import runnable
+from lozenge_upstream.streaming.query_builder import SPARK
+
+
+def answer(stream: str, streams: Streams, spark: SparkSession) -> str:
+    """The JSON of what is declared and what is wrong. Raises ConfigError, UsageError."""
+    definition = streams.get(stream)
+    found = runnable(spark, mapping_files.read(streams.folder / definition.name / MAPPINGS, definition))
+    mappings = [{"source": mapping.source, "topic": mapping.topic} for mapping in found.usable]
+    problems = [problem for refused in found.refused for problem in refused.problems]
+    return json.dumps({"mappings": mappings, "problems": problems}, ensure_ascii=False)
+
+
+def main(stream: str) -> int:
+    """Answers, and returns the exit code."""
+    try:
+        streams = Streams.load()
+        streams.get(stream)
+        print(answer(stream, streams, tool_session("check", SPARK)))
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
