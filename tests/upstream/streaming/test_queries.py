@@ -34,7 +34,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     monkeypatch.setattr(module, "recovery_read", recovery_read)
     monkeypatch.setattr(module, "stream", stream)
-    monkeypatch.setattr(module, "counted", lambda rows, events, one_by_one: f"{rows} counted")
+    monkeypatch.setattr(module, "counted", lambda rows, events, skips, *, one_by_one: f"{rows} counted")
     monkeypatch.setattr(module, "SinkProducer", lambda spark, name, options: (name, options["kafka.linger.ms"]))
     monkeypatch.setattr(micro_batch, "run", lambda *run, **options: noted.append(("run", *run, options)))
     monkeypatch.setattr(realtime, "run", lambda *run, **options: noted.append(("run", *run, options)))
