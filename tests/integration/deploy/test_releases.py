@@ -17,6 +17,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases.build import Parts, Wheel
+from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import Releases, environment_for
 from tests.deploy.sparkless_environments import install
@@ -156,9 +157,10 @@ def test_a_release_runs_where_its_folder_is_not(
     python = environment_for(releases.get(name, "r1"), releases)
     assert environment_for(releases.get(name, "r1"), releases) == python
     command = [str(python), "-P", "-m", "lozenge.job.tools.describe"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env={}).stdout
+    own = in_environment({}, python)
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=own).stdout
     assert Description.model_validate_json(output) == made.description
-    tried = subprocess.run([*command, "--settings", '{"limit": "x", "no": 1}'], capture_output=True, text=True, env={})
+    tried = subprocess.run([*command, "--settings", '{"limit": "x", "no": 1}'], capture_output=True, text=True, env=own)
     assert tried.returncode == 2
     assert "limit: " in tried.stderr
     assert "no: " in tried.stderr
