@@ -174,8 +174,8 @@ def _type_problems(kind: Any, path: str, *, optional: bool = False) -> Iterator[
     elif base == MAP and "values" in declared:
         yield from _type_problems(declared["values"], path)
     elif base not in PLAIN:
-        yield path, f"the type {kind!r} is not read: it is {', '.join(PLAIN)}, {', '.join(_LOGICAL)}, or a complete "
-        "record, enum, array or map"
+        known = ", ".join((*PLAIN, *_LOGICAL))
+        yield path, f"the type {kind!r} is not read: it is {known}, or a complete record, enum, array or map"
 
 
 def _fits(precision: Any, scale: Any) -> bool:

@@ -123,6 +123,7 @@ def test_what_is_wrong_in_the_declaration_is_named(tmp_path: Path, declaration: 
         (changed({"name": "x", "type": ["string", "null"], "default": ""}), 'x: of unions only ["null", TYPE] is read'),
         (changed({"name": "x", "type": ["null", "string"]}), 'x: an optional field needs "default": null'),
         (changed({"name": "x", "type": "number"}), "x: the type 'number' is not read"),
+        (changed({"name": "x", "type": "number"}), "date, or a complete record, enum, array or map"),
         (changed({"name": "machine", "type": "string", "pattern": "("}), "machine: pattern is no regular expression"),
         (changed({"name": "celsius", "type": "double", "pattern": "x"}), "celsius: pattern, values and codes are for"),
         (changed({"name": "x", "type": "string", "values": ["m1"], "example": "m2"}), "x: the example 'm2' is no"),
