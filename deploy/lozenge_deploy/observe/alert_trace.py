@@ -1,6 +1,6 @@
 """The origin of an alert: the event that triggered it and its raw record, as far as the topics still have them."""
 
-import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,9 +8,10 @@ from confluent_kafka import Message
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.card_numbers import masked
+from lozenge.contracts.schemas import Schema
+from lozenge.contracts.topic_patterns import event_topics
 from lozenge.errors import DecodeError
 from lozenge.kafka.schema_registry import settle_ids
-from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import record_at
@@ -26,7 +27,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
 
     Raises BrokerUnavailable, SchemaError. `topic`, `partition` and `offset` are of the alert. A deleted step says so.
     """
-    settle_ids(kafka, ())
+    schemas = settle_ids(kafka, ())
     alert = _decoded(record_at(kafka, topic, partition, offset), "alert")
     if isinstance(alert, str):
         return [_step(None, "alert", alert, topic, partition, offset)]
@@ -35,7 +36,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     trigger = alert["trigger"]
     if trigger is None:
         return steps
-    found = _event_of(kafka, alert)
+    found = _event_of(kafka, alert, schemas)
     if isinstance(found, str):
         return [_step(None, "event", found, f"{alert['entity']['type']}:", *trigger.values()), *steps]
     events, event = found
@@ -49,14 +50,16 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     return [raw_step, _step(_time(datetime.fromisoformat(event["event_time"])), "event", detail, *where), *steps]
 
 
-def _event_of(kafka: KafkaSettings, alert: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
+def _event_of(
+    kafka: KafkaSettings, alert: dict[str, Any], schemas: Sequence[Schema]
+) -> tuple[str, dict[str, Any]] | str:
     """The topic and the event that triggered the alert, or why there is none.
 
     An alert names its key and no stream. Of several events at its position the one that it has as evidence counts.
     """
-    schemas, trigger, missing = announced(kafka), alert["trigger"], GONE
+    trigger, missing = alert["trigger"], GONE
     found = []
-    for topic in _inputs(kafka, alert["entity"]["type"]):
+    for topic in event_topics(kafka.topics, partitions(kafka), alert["entity"]["type"]):
         message = record_at(kafka, topic, trigger["partition"], trigger["offset"])
         if message is None:
             continue
@@ -68,13 +71,6 @@ def _event_of(kafka: KafkaSettings, alert: dict[str, Any]) -> tuple[str, dict[st
     evidence = alert["evidence"]["event_ids"]
     found.sort(key=lambda each: each[1]["event_id"] not in evidence)
     return found[0] if found else missing
-
-
-def _inputs(kafka: KafkaSettings, key: str) -> list[str]:
-    """The topics of events that a detector with this key may read, the copies by it first."""
-    names = partitions(kafka)
-    forms = [re.escape(kafka.topics.events("@", by)).replace("@", "[a-z0-9_]+") for by in (key, None)]
-    return [name for form in forms for name in sorted(names) if re.fullmatch(form, name)]
 
 
 def _shown(event: dict[str, Any]) -> list[str]:

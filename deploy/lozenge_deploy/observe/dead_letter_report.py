@@ -11,7 +11,6 @@ from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
-from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 
@@ -78,7 +77,7 @@ def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_nu
             f"looking for the dead letter {format_positions([position])} of {app}: there is none",
             hint=f"`lozenge dlq show {app}` lists the unresolved ones",
         )
-    settle_ids(kafka, ())
+    schemas = settle_ids(kafka, ())
     line = resolution_of(kafka, app, position)
     return row_of(dead_letter, card_numbers=card_numbers) | {
         "error": dead_letter.error,
@@ -87,7 +86,7 @@ def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_nu
         "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
         if line
         else "unresolved",
-        "value": decoded(dead_letter.value, announced(kafka), card_numbers=card_numbers),
+        "value": decoded(dead_letter.value, schemas, card_numbers=card_numbers),
         "headers": shown_headers(dead_letter.headers, card_numbers=card_numbers),
     }
 

@@ -39,10 +39,10 @@ def decoded(value: bytes | None, schemas: Sequence[Schema] = (), *, card_numbers
 def _data(value: bytes, schemas: Sequence[Schema]) -> tuple[Any] | None:
     """The data in Avro or JSON; None if there is none, or too deep to be shown."""
     if value[:1] == bytes([MAGIC]):
-        ours = {schema.name for schema in packaged()}
+        ours = packaged()
         try:
-            schema = {each.id: each for each in (*schemas, *packaged())}[schema_id(value)]
-            codec = Codec.of(schema.name) if schema.name in ours else Codec(schema)
+            schema = {each.id: each for each in (*schemas, *ours)}[schema_id(value)]
+            codec = Codec.of(schema.name) if schema.name in {each.name for each in ours} else Codec(schema)
             return (_plain(codec.decode(value)),)
         except (KeyError, DecodeError):
             return None

@@ -9,7 +9,6 @@ from confluent_kafka import Message
 
 from lozenge.errors import UsageError
 from lozenge.kafka.schema_registry import settle_ids
-from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
@@ -30,8 +29,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool =
         raise UsageError(
             f"reading {topic}: there is no such topic", hint=f"existing topics: {', '.join(near or existing)}"
         )
-    settle_ids(kafka, ())
-    schemas = announced(kafka)
+    schemas = settle_ids(kafka, ())
     found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count, step=STEP)
     for message in in_order(found, time.time())[-count:]:
         yield {

@@ -1,8 +1,9 @@
-"""Which topics of a broker are alert topics or dead-letter topics of a platform, and whose."""
+"""Which topics of a broker hold events, alerts, dead letters or a list of a platform, and whose."""
 
 import re
+from collections.abc import Iterable
 
-from lozenge.contracts.topics import Topics
+from lozenge.contracts.topics import LIST_NAME, Topics, reference_list
 
 _APP = "[a-z0-9_]+"
 _PLACEHOLDER = "{app}"
@@ -24,6 +25,18 @@ def detector_of(topics: Topics, alert_topic: str) -> str:
 def app_of_dead_letters(topics: Topics, topic: str) -> str | None:
     """The app whose dead letters a topic holds; None for any other topic, and for a shadow release's."""
     match = re.fullmatch(_pattern(topics.dead_letters(_PLACEHOLDER), f"({_APP})"), topic)
+    return match.group(1) if match else None
+
+
+def event_topics(topics: Topics, existing: Iterable[str], key: str) -> list[str]:
+    """Those of `existing` that hold events of a stream keyed by `key`: copies by it first, then streams' own topics."""
+    forms = [_pattern(topics.events(_PLACEHOLDER, by), _APP) for by in (key, None)]
+    return [name for form in forms for name in sorted(existing) if re.fullmatch(form, name)]
+
+
+def name_of_list(topics: Topics, topic: str) -> str | None:
+    """The name of the reference list that is in `topic`; None if none is."""
+    match = re.fullmatch(_pattern(reference_list(topics, _PLACEHOLDER).name, f"({LIST_NAME})"), topic)
     return match.group(1) if match else None
 
 

@@ -21,6 +21,16 @@ UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 STAGES = (UPSTREAM, DOWNSTREAM)
 """The apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
 
+
+def kept_for(time: timedelta) -> Mapping[str, str]:
+    """The configuration of a topic whose records are kept so long."""
+    return {"retention.ms": _milliseconds(time)}
+
+
+def _milliseconds(time: timedelta) -> str:
+    return str(time // timedelta(milliseconds=1))
+
+
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 # A topic whose keys are rewritten all the time is compacted early: a full read is then little more than its live keys.
 _REWRITTEN: Mapping[str, str] = {
@@ -28,32 +38,27 @@ _REWRITTEN: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "600000",
 }
-_KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
+_KEPT_7_DAYS: Mapping[str, str] = kept_for(timedelta(days=7))
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
 # Whatever version of a list was in force in this time can be read again: no replaced entry is forgotten within it.
 LIST_HISTORY = timedelta(days=35)
 _LISTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
-    "min.compaction.lag.ms": str(LIST_HISTORY // timedelta(milliseconds=1)),
-    "delete.retention.ms": str(LIST_HISTORY // timedelta(milliseconds=1)),
+    "min.compaction.lag.ms": _milliseconds(LIST_HISTORY),
+    "delete.retention.ms": _milliseconds(LIST_HISTORY),
 }
 # The longest line of a log, every character of it escaped.
 _LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
 # A changelog is read at once and can be computed again. A row may be larger than an alert: its size is checked later.
 _TRANSIENT: Mapping[str, str] = {
-    "retention.ms": str(3600 * 1000),
-    "segment.ms": str(600 * 1000),
+    **kept_for(timedelta(hours=1)),
+    "segment.ms": _milliseconds(timedelta(minutes=10)),
     "max.message.bytes": str(CHANGELOG_BYTES),
 }
 # PCI DSS 10.5.1 asks for a year.
-_KEPT_13_MONTHS: Mapping[str, str] = {"retention.ms": str(396 * 24 * 3600 * 1000)}
-_KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
+_KEPT_13_MONTHS: Mapping[str, str] = kept_for(timedelta(days=396))
+_KEPT_30_DAYS: Mapping[str, str] = kept_for(timedelta(days=30))
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
-
-
-def kept_for(time: timedelta) -> Mapping[str, str]:
-    """The configuration of a topic whose records are kept so long."""
-    return {"retention.ms": str(time // timedelta(milliseconds=1))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +262,3 @@ def _contracts_of_a_job(job: DetectorTopics | ShadowTopics, kept: Mapping[str, s
 def reference_list(topics: Topics, name: str) -> Topic:
     """The entries of the reference list `name`, by value; it belongs to no detector."""
     return Topic(topics.prefixed(f"lozenge.list.{name}.v1"), 1, _LISTS)
-
-
-def name_of_list(topics: Topics, topic: str) -> str | None:
-    """The name of the reference list that is in `topic`; None if none is."""
-    match = re.fullmatch(rf"{re.escape(topics.prefix)}lozenge\.list\.({LIST_NAME})\.v1", topic)
-    return match[1] if match else None

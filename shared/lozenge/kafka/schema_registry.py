@@ -169,10 +169,10 @@ def _refusal(doing: str, schema: Schema, error: "SchemaRegistryError") -> Schema
     )
 
 
-def settle_ids(kafka: KafkaSettings, written: Collection[str], events: Sequence[Schema] = ()) -> None:
+def settle_ids(kafka: KafkaSettings, written: Collection[str], events: Sequence[Schema] = ()) -> list[Schema]:
     """Settles under which ids this process writes the contracts `written` and reads all; call it before either.
 
-    `events` are the schemas of the streams whose events it writes.
+    `events` are the schemas of the streams whose events it writes. Returns all schemas that were announced before.
 
     Ids that were announced once stay. Others come from the registry if there is one, else from the lock file, and are
     announced. Raises SchemaError, BrokerUnavailable, RegistryUnavailable, ConfigError.
@@ -184,7 +184,7 @@ def settle_ids(kafka: KafkaSettings, written: Collection[str], events: Sequence[
     new = [*map(newest, written), *map(settled, events)]
     new = [schema for schema in new if (schema.name, schema.version) not in known]
     if not new:
-        return
+        return announced
     settings = SchemaRegistrySettings.load()
     if settings.url:
         registry, names = SchemaRegistry(settings), {schema.name for schema in new}
@@ -194,6 +194,7 @@ def settle_ids(kafka: KafkaSettings, written: Collection[str], events: Sequence[
         schema_topic.announce(kafka, _not_in(announced, registered))
     else:
         schema_topic.announce(kafka, new)
+    return announced
 
 
 def register_all(kafka: KafkaSettings, registry: SchemaRegistry, events: Sequence[Schema]) -> list[Schema]:

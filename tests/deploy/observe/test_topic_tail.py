@@ -80,8 +80,7 @@ def test_the_newest_records_are_looked_for_near_the_end_since_records_may_be_lar
 
     monkeypatch.setattr(topic_reader, "read", read)
     monkeypatch.setattr(topic_tail, "partitions", lambda _: {"t": 1})
-    monkeypatch.setattr(topic_tail, "settle_ids", lambda *_: None)
-    monkeypatch.setattr(topic_tail, "announced", lambda _: [])
+    monkeypatch.setattr(topic_tail, "settle_ids", lambda *_: [])
     monkeypatch.setattr(topic_tail, "bounds", lambda *_: {0: (0, end)})
     assert [row["offset"] for row in latest(KafkaSettings(), "t", 2)] == [end - 193, end - 93]
     assert len(was_read) < 1_000

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, name_of_list, reference_list
+from lozenge.contracts.topic_patterns import name_of_list
+from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, reference_list
 from tests.streams import AUTH, RAW_ISO, RAW_JSON
 
 PLAIN = Topics()

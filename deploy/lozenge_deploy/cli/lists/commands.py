@@ -119,7 +119,7 @@ def ls(
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.lists import list_usage
     from lozenge_deploy.operations.lists.changes import entry_row
-    from lozenge_deploy.operations.lists.edit import present
+    from lozenge_deploy.operations.lists.edit import entries_of, present
 
     kafka, at = KafkaSettings.load(), datetime.now(UTC)
 
@@ -133,7 +133,7 @@ def ls(
         return
     used, rows = list_usage.users(kafka), []
     for each in list_usage.names(kafka):
-        entries = present(kafka, each).values()
+        entries = entries_of(kafka, each).values()
         newest = max((entry.added_at for entry in entries), default=None)
         rows.append(
             {

@@ -6,13 +6,13 @@ from typing import Any
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import reference_list
 from lozenge.errors import Fenced, UsageError
-from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.reference_lists import read_entries
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process.retries import retry
 from lozenge.process.waiting import wait_until
-from lozenge.protocol.list_entries import ListEntry, decode
+from lozenge.protocol.list_entries import ListEntry
 from lozenge_deploy.operations import audit
 from lozenge_deploy.operations.lists.changes import Entries, EntryChange, ListChanges
 from lozenge_deploy.operations.lists.list_usage import names
@@ -27,7 +27,13 @@ Decide = Callable[[Entries], ListChanges]
 def present(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
     """The entries of a list by value, in the order of the values; raises UsageError if there is no such list."""
     _require(kafka, name)
-    return _read(kafka, name)
+    return entries_of(kafka, name)
+
+
+def entries_of(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
+    """The same of a list that there is."""
+    _, entries = read_entries(kafka, reference_list(kafka.topics, name).name)
+    return dict(sorted(entries.items()))
 
 
 def edit(
@@ -61,12 +67,12 @@ def _edit(kafka: KafkaSettings, name: str, decide: Decide, note: str) -> ListCha
     # One writer for each list: transactions never overlap, so every reader sees the whole of one or nothing of it.
     writer = TransactionalWriter(kafka, f"lozenge-list-{name}")
     writer.fence()
-    before = _read(kafka, name)
+    before = entries_of(kafka, name)
     changes = decide(before)
     if changes.made:
         topic = reference_list(kafka.topics, name).name
         writer.write([record for change in changes.made for record in _records(kafka, name, topic, change, note)])
-        wait_until(lambda: _read(kafka, name) != before, VISIBLE_SECONDS)
+        wait_until(lambda: entries_of(kafka, name) != before, VISIBLE_SECONDS)
     return changes
 
 
@@ -77,12 +83,6 @@ def _records(kafka: KafkaSettings, name: str, topic: str, change: EntryChange, n
         Record(topic, 0, value.encode(), change.after.encoded() if change.after is not None else None),
         audit.kafka_record(kafka, f"list entry {change.what}", f"{name}: {value}", detail),
     ]
-
-
-def _read(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
-    found = read_latest(kafka, reference_list(kafka.topics, name).name, check=decode)
-    entries = (decode(stored.key, stored.value) for stored in found)
-    return {entry.value: entry for entry in sorted(entries, key=lambda entry: entry.value)}
 
 
 def _require(kafka: KafkaSettings, name: str) -> None:

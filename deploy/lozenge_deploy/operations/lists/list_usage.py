@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lozenge.contracts.topics import name_of_list
+from lozenge.contracts.topic_patterns import name_of_list
 from lozenge.detector.tables.declared_table import lists_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions

@@ -13,10 +13,9 @@ from uuid import uuid4
 from lozenge.contracts.topics import reference_list
 from lozenge.detector.tables.reference_lists import write_entries
 from lozenge.kafka.compacted_topic import CompactedTopic
-from lozenge.kafka.row_decoding import row_of
+from lozenge.kafka.reference_lists import read_entries
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import read
 from lozenge.process.file_versions import KEPT
 from lozenge.process.last_good import Contents
 from lozenge.protocol.list_entries import ListEntry, changed_of, decode, version
@@ -133,26 +132,6 @@ class RecordedList(_ListVersions):
                 f"its version {self._recorded} cannot be read any more: {self._topic} has forgotten entries that were "
                 "replaced since, or was created again",
             )
-
-
-def read_entries(kafka: KafkaSettings, topic: str, before: int | None = None) -> tuple[int, dict[str, ListEntry]]:
-    """The offset behind the last change, and the entries by value; of the records `before` an offset if there is one.
-
-    Raises BrokerUnavailable.
-    """
-    entries, changed = dict[str, ListEntry](), 0
-    for message in read(kafka, topic, {0: 0}):
-        offset, key = message.offset() or 0, message.key() or b""
-        if before is not None and offset >= before:
-            break
-        if message.value() is None:
-            entries.pop(key.decode(errors="replace"), None)
-        elif (entry := row_of(message, decode)) is not None:
-            entries[entry.value] = entry
-        else:
-            continue
-        changed = offset + 1
-    return changed, entries
 
 
 def recorded_lists(
