@@ -18,12 +18,12 @@ from tests.streams import FOLDER, STREAMS
 
 
 def test_the_mappings_of_a_stream_are_named_with_their_topics(upstream_spark: SparkSession) -> None:
-    assert json.loads(answer("auth", STREAMS, upstream_spark)) == {
+    assert json.loads(answer("auth", STREAMS, lambda: upstream_spark)) == {
         "mappings": [{"source": "auth_iso8583", "topic": "AUTH-ISO"}, {"source": "auth_json", "topic": "AUTH-JSON"}],
         "problems": [],
     }
     with pytest.raises(UsageError, match="there is no stream login"):
-        answer("login", STREAMS, upstream_spark)
+        answer("login", STREAMS, lambda: upstream_spark)
 
 
 def test_every_problem_is_named_also_what_java_refuses(upstream_spark: SparkSession, tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_every_problem_is_named_also_what_java_refuses(upstream_spark: SparkSess
     declared = (mappings / "auth_json.toml").read_text("utf-8")
     (mappings / "auth_json.toml").write_text(declared.replace("[0-9]{4}", "(?P<x>[0-9]{4})"), "utf-8")
     (mappings / "empty.toml").write_text("", "utf-8")
-    found = json.loads(answer("auth", Streams.of(tmp_path / "streams"), upstream_spark))
+    found = json.loads(answer("auth", Streams.of(tmp_path / "streams"), lambda: upstream_spark))
     assert [mapping["source"] for mapping in found["mappings"]] == ["auth_iso8583"]
     assert any(problem.startswith("auth_json: mcc: ") for problem in found["problems"])
     assert any(problem.startswith("empty.toml: ") for problem in found["problems"])

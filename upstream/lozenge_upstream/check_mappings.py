@@ -6,22 +6,26 @@ and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such st
 
 import json
 import sys
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from lozenge.errors import LozengeError
 from lozenge.host.tool_host import tool_session
-from lozenge.streams.folder import MAPPINGS
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.streaming.query_builder import SPARK
 
 
-def answer(stream: str, streams: Streams, spark: SparkSession) -> str:
-    """The JSON of what is declared and what is wrong. Raises ConfigError, UsageError."""
+def answer(stream: str, streams: Streams, session: Callable[[], SparkSession]) -> str:
+    """The JSON of what is declared and what is wrong; a session is made once the files are read.
+
+    Raises ConfigError, UsageError.
+    """
     definition = streams.get(stream)
-    found = runnable(spark, mapping_files.read(streams.folder / definition.name / MAPPINGS, definition))
+    read = mapping_files.read(streams.mappings(definition), definition)
+    found = runnable(session(), read)
     mappings = [{"source": mapping.source, "topic": mapping.topic} for mapping in found.usable]
     problems = [problem for refused in found.refused for problem in refused.problems]
     return json.dumps({"mappings": mappings, "problems": problems}, ensure_ascii=False)
@@ -30,9 +34,7 @@ def answer(stream: str, streams: Streams, spark: SparkSession) -> str:
 def main(stream: str) -> int:
     """Answers, and returns the exit code."""
     try:
-        streams = Streams.load()
-        streams.get(stream)
-        print(answer(stream, streams, tool_session("check", SPARK)))
+        print(answer(stream, Streams.load(), lambda: tool_session("check", SPARK)))
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -34,7 +34,6 @@ from lozenge.process.shutdown import StopSignal
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
 from lozenge.streams.definition import StreamDefinition
-from lozenge.streams.folder import MAPPINGS
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
@@ -65,9 +64,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     streams = Streams.load()
     target = output_of(streams.get(settings.stream), settings.rekeys, kafka.topics)
     partitions = checked_partitions(kafka, target)
-    read = mapping_files.read(streams.folder / target.stream.name / MAPPINGS, target.stream).on(
-        kafka.topics, partitions
-    )
+    read = mapping_files.read(streams.mappings(target.stream), target.stream).on(kafka.topics, partitions)
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
     request = SessionRequest(UPSTREAM, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
@@ -123,7 +120,8 @@ def in_force(
     if not read.usable:
         raise wrong_mappings(read.refused)
     for mapping in read.usable:
-        metrics.mapping(mapping.source, valid=True, skipped={skip.name: 0 for skip in mapping.skip})
+        metrics.mapping(mapping.source, valid=True)
+        metrics.skipped(mapping.source, {skip.name: 0 for skip in mapping.skip})
     for refused in read.refused:
         metrics.mapping(refused.name, valid=False)
         logging.logger().error(

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge.host.tool_host import tool_session
-from lozenge.streams.folder import MAPPINGS
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
@@ -50,7 +49,7 @@ def answer(stream: str, source: str, text: bytes, settings: UpstreamSettings) ->
     """The JSON of what becomes of each record. Raises ConfigError, UsageError, SparkGone, ToolchainError."""
     streams = Streams.load()
     definition = streams.get(stream)
-    read = mapping_files.read(streams.folder / definition.name / MAPPINGS, definition)
+    read = mapping_files.read(streams.mappings(definition), definition)
     mapping = mapping_of(source, read)
     spark = tool_session("try", SPARK)
     mapping = mapping_of(mapping.source, runnable(spark, Mappings([mapping], [])))

@@ -30,20 +30,20 @@ class DetectorFolder:
 def detectors_in(folder: Path) -> list[DetectorFolder]:
     """Every detector below `folder`; raises ConfigError, UsageError if there is none."""
     files = sorted(folder.glob("[a-z]*/pyproject.toml"))
-    found = [_found(file) for file in files]
-    if not found:
+    if not files:
         raise UsageError(f"looking for detectors: {folder} has none", hint="each is a folder with a pyproject.toml")
-    return found
+    streams = Streams.load(folder)
+    return [_found(file, streams) for file in files]
 
 
 def detector_in(folder: Path) -> DetectorFolder:
     """The detector in `folder`; raises ConfigError."""
-    return _found(folder / "pyproject.toml")
+    return _found(folder / "pyproject.toml", Streams.load(folder))
 
 
-def _found(file: Path) -> DetectorFolder:
+def _found(file: Path, streams: Streams) -> DetectorFolder:
     name, version, declaration = read(file)
-    stream = stream_of(declaration, Streams.load(file.parent), str(file))
+    stream = stream_of(declaration, streams, str(file))
     return DetectorFolder(name, version, declaration, file.parent, stream)
 
 

@@ -192,14 +192,16 @@ class UpstreamMetrics(QueryMetrics):
             "lozenge_skipped", "Raw records that a mapping skips by declaration", "source", "skip"
         )
 
-    def mapping(self, source: str, *, valid: bool | None = None, skipped: Mapping[str, int] | None = None) -> None:
-        """Sets whether the mapping of a source is in force, unless None, and counts the records that it has skipped.
+    def mapping(self, source: str, valid: bool) -> None:
+        """Sets whether the mapping of a source is in force."""
+        self._mappings.labels(source).set(valid)
 
-        These are by the names of its declarations; a series begins with 0.
+    def skipped(self, source: str, counts: Mapping[str, int]) -> None:
+        """Counts the records of a source that its mapping has skipped, by the names of its declarations.
+
+        A series begins with 0.
         """
-        if valid is not None:
-            self._mappings.labels(source).set(valid)
-        for name, count in (skipped or {}).items():
+        for name, count in counts.items():
             self._skipped.labels(source, name).inc(count)
 
 

@@ -38,8 +38,8 @@ class ListEntry(msgspec.Struct, frozen=True):
         """The value of its record: equal entries have equal bytes."""
         return msgspec.json.encode(self)
 
-    def says_as(self, other: "ListEntry") -> bool:
-        """Whether both list the same value for the same reason and time, by which author."""
+    def equals_but_for_author(self, other: "ListEntry") -> bool:
+        """Whether both list the same value for the same reason and until the same time; author and date may differ."""
         return (self.value, self.reason, self.expires_at) == (other.value, other.reason, other.expires_at)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lozenge.errors import ConfigError, UsageError
 from lozenge.streams.definition import StreamDefinition
-from lozenge.streams.folder import COPY, DECLARATION, read
+from lozenge.streams.folder import COPY, DECLARATION, MAPPINGS, read
 
 STREAMS_VARIABLE = "LOZENGE_STREAMS"
 _USUAL = Path("upstream", "streams")
@@ -44,11 +44,17 @@ class Streams:
         wrong += _shared_names(found)
         if wrong:
             raise ConfigError(
-                f"reading the streams of {folder}", problems=wrong, hint="`lozenge stream check` reads them again"
+                f"reading the streams of {folder}",
+                problems=wrong,
+                hint="fix what is named; `lozenge stream ls` reads them again",
             )
         if not found:
             raise ConfigError(f"reading the streams of {folder}: it has none", hint=f"each has a {DECLARATION}")
         return cls(folder, tuple(found))
+
+    def mappings(self, stream: StreamDefinition) -> Path:
+        """The folder of the mappings of a stream; the copy in a release has none."""
+        return self.folder / stream.name / MAPPINGS
 
     def get(self, name: str = "") -> StreamDefinition:
         """The stream `name`, or the only one there is; raises UsageError."""

@@ -72,7 +72,8 @@ def events(partials: Iterable[PartialEvent], stream: StreamDefinition | None = N
     for a value of another type, and for a dead letter that holds no event.
     """
     of = the_stream(stream)
-    return [_complete(_of_dead_letter(partial, number), number, of) for number, partial in enumerate(partials, 1)]
+    own, topic = {field.name: field for field in of.fields}, next(iter(of.raw_topics), of.name)
+    return [_complete(_of_dead_letter(each, number), number, own, topic) for number, each in enumerate(partials, 1)]
 
 
 def event_table(complete: Iterable[CompleteEvent], key: str, stream: StreamDefinition) -> pa.Table:
@@ -126,8 +127,7 @@ def _time(value: Any) -> Any:
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-def _complete(partial: PartialEvent, number: int, stream: StreamDefinition) -> CompleteEvent:
-    own = {field.name: field for field in stream.fields}
+def _complete(partial: PartialEvent, number: int, own: Mapping[str, Field], topic: str) -> CompleteEvent:
     names = ("event_id", "event_time", *own, RAW)
     if unknown := partial.keys() - {"at"} - {*names}:
         raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; it has {', '.join(names)}")
@@ -143,8 +143,7 @@ def _complete(partial: PartialEvent, number: int, stream: StreamDefinition) -> C
             problems.append(str(error))
     if problems:
         raise ValueError(f"event {number}: {'; '.join(problems)}")
-    topic = PLATFORM.prefixed(next(iter(stream.raw_topics), stream.name))
-    raw = {"source": "test", "topic": topic, "partition": 0, "offset": number}
+    raw = {"source": "test", "topic": PLATFORM.prefixed(topic), "partition": 0, "offset": number}
     raw |= {"timestamp": event["event_time"] or NOW, **(event.get(RAW) or {})}
     event[RAW] = {**raw, "timestamp": _time(raw["timestamp"])}
     return {name: event.get(name) for name in names}

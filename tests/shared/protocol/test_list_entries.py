@@ -66,9 +66,9 @@ def test_a_record_under_another_key_and_a_time_without_a_zone_are_no_entries() -
 
 
 def test_equal_entries_say_the_same_by_any_author() -> None:
-    assert CARD.says_as(changed(author="bob", added_at=NOW + timedelta(days=1)))
-    assert not CARD.says_as(changed(reason="lost"))
-    assert not CARD.says_as(changed(expires_at=NOW))
+    assert CARD.equals_but_for_author(changed(author="bob", added_at=NOW + timedelta(days=1)))
+    assert not CARD.equals_but_for_author(changed(reason="lost"))
+    assert not CARD.equals_but_for_author(changed(expires_at=NOW))
 
 
 def test_a_version_has_the_offset_and_the_digest_of_the_entries_in_any_order() -> None:

@@ -58,10 +58,8 @@ def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Ite
         if not field.optional and field.name not in fields:
             made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
             yield f"fields.{field.name}: Field required{made}"
-    joined = [name for name, spec in fields.items() if isinstance(spec, d.Join) and name != IDENTITY]
-    for name in joined:
-        spec = fields[name]
-        if isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
+    for name, spec in fields.items():
+        if name != IDENTITY and isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
             yield f"fields.{name}: a joined text needs a separator that people can read, such as '-'"
     yield from _leaks(fields, stream)
 

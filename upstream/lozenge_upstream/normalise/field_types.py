@@ -22,16 +22,15 @@ def sql_type(avro: Any) -> str:
     if isinstance(avro, str):
         return _PRIMITIVES.get(avro, avro)
     kind = avro.get("logicalType", avro["type"])
-    match kind:
-        case _ if kind == DECIMAL:
-            return f"decimal({avro['precision']},{avro.get('scale', 0)})"
-        case _ if kind == RECORD:
-            inner = (f"`{each['name']}`:{sql_type(each['type'])}" for each in avro["fields"])
-            return f"struct<{','.join(inner)}>"
-        case _ if kind == ARRAY:
-            return f"array<{sql_type(avro['items'])}>"
-        case _ if kind == MAP:
-            return f"map<string,{sql_type(avro['values'])}>"
+    if kind == DECIMAL:
+        return f"decimal({avro['precision']},{avro.get('scale', 0)})"
+    if kind == RECORD:
+        inner = (f"`{each['name']}`:{sql_type(each['type'])}" for each in avro["fields"])
+        return f"struct<{','.join(inner)}>"
+    if kind == ARRAY:
+        return f"array<{sql_type(avro['items'])}>"
+    if kind == MAP:
+        return f"map<string,{sql_type(avro['values'])}>"
     return _SIMPLE.get(kind) or sql_type(kind)
 
 

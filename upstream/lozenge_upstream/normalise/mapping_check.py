@@ -8,16 +8,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.errors import first_line
-from lozenge.spark import kafka_source
 from lozenge.spark.internals import driver_jvm
 from lozenge_upstream.normalise.declarations import Local, TimestampText
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
-from lozenge_upstream.normalise.normaliser import normalise
+from lozenge_upstream.normalise.normaliser import RAW, normalise
 from lozenge_upstream.normalise.times import spark_format
 
 _KEY = b"no record is read with it"
-_RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
 
 
 def runnable(spark: SparkSession, read: Mappings) -> Mappings:
@@ -38,7 +36,7 @@ def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
         if isinstance(spec, TimestampText) and (problem := _format_problem(spark, spark_format(spec))):
             yield f"{mapping.source}: {name}: {spec.format!r} is no form of a time that Spark reads: {problem}"
     try:
-        _ = normalise(spark.createDataFrame([], _RAW), mapping, _KEY).schema
+        _ = normalise(spark.createDataFrame([], RAW), mapping, _KEY).schema
     except PySparkException as error:
         yield f"{mapping.source}: Spark cannot plan it: {first_line(error)}"
 

@@ -44,6 +44,7 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
+from lozenge.spark import kafka_source
 from lozenge.streams.fields import Field
 from lozenge_upstream.normalise.declarations import (
     CardNumbers,
@@ -63,6 +64,8 @@ from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.transform_result import Made, Row, plain
 from lozenge_upstream.normalise.transforms import make, without_card_numbers
 
+RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
+"""The columns that `normalise` takes, as Spark DDL."""
 DECODE_KINDS = ("tombstone", "empty", "framed", "invalid-utf8", "lone-surrogate", "invalid-json")
 _OF_A_FIELD = ("missing", "type", "format", "unknown", "digits", "decimals", "kind", "pan", "zone", "future", "range")
 KINDS = (*DECODE_KINDS, *_OF_A_FIELD)

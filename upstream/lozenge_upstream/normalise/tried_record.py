@@ -10,12 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.contracts.card_numbers import masked
-from lozenge.spark import kafka_source
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
 from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.normaliser import SKIPPED, column_of, normalise
-
-_RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
+from lozenge_upstream.normalise.normaliser import RAW, SKIPPED, column_of, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ def try_records(
     made of its position in the topic. The session is one with upstream's settings, see `query_builder.SPARK`.
     """
     rows = [(None, mapping.topic, arrived, 0, bytearray(value), 0, at, None) for at, value in enumerate(values)]
-    raw = spark.createDataFrame(rows, _RAW)
+    raw = spark.createDataFrame(rows, RAW)
     names = ["event_id", IDENTITY, EVENT_TIME, *(field.name for field in mapping.stream.fields)]
     texts = [
         F.unix_micros(name).alias(name) if name == EVENT_TIME else F.col(column_of(name)).alias(f"_of_{name}")

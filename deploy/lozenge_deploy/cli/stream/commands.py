@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import ConfigError, LozengeError, UsageError
-from lozenge.streams.project import Streams
 from lozenge_deploy.cli.options import OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo, print_json
@@ -19,6 +18,8 @@ app = typer.Typer(help="Kinds of events, and how raw records become them.", no_a
 @app.command("ls")
 def list_(output: OUTPUT = OutputFormat.TABLE) -> None:
     """List the streams of the project, with the keys of their events and the raw topics that they are made of."""
+    from lozenge.streams.project import Streams
+
     rows = [
         {
             "stream": stream.name,

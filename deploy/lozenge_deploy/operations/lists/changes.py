@@ -99,7 +99,7 @@ def removals(name: str, present: Entries, values: Collection[str]) -> ListChange
 
 def _differs(present: Entries, entry: ListEntry) -> bool:
     known = present.get(entry.value)
-    return known is None or not known.says_as(entry)
+    return known is None or not known.equals_but_for_author(entry)
 
 
 def _changes(present: Entries, made: list[EntryChange]) -> ListChanges:

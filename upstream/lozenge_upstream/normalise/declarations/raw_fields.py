@@ -47,18 +47,23 @@ def any_element(path: JsonPath) -> tuple[Step, ...]:
     return tuple(0 if isinstance(step, int) else step for step in steps(path))
 
 
-class Slice(BaseModel):
-    """A raw field, or `length` characters of it from the character `start` on, the first being 1.
+class _Cut(BaseModel):
+    """`length` characters of a text from the character `start` on, the first being 1.
 
     A number that lost its leading zeros gets them back by `pad`, before it is cut.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: JsonPath
     start: Annotated[int, Field(ge=1, le=128)] = 1
     length: Annotated[int, Field(ge=1, le=128)] | None = None
     pad: Annotated[int, Field(ge=1, le=19)] | None = None
+
+
+class Slice(_Cut):
+    """A raw field, or a part of its text."""
+
+    path: JsonPath
 
 
 class Condition(Slice):
@@ -84,18 +89,13 @@ Conditions = Annotated[tuple[Condition, ...], Field(min_length=1)]
 """All of them hold."""
 
 
-class Part(BaseModel):
+class Part(_Cut):
     """A part of a joined text: a raw field, a slice of it, or the same `value` always.
 
     An `optional` one may be absent.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     path: JsonPath | None = None
-    start: Annotated[int, Field(ge=1, le=128)] = 1
-    length: Annotated[int, Field(ge=1, le=128)] | None = None
-    pad: Annotated[int, Field(ge=1, le=19)] | None = None
     optional: bool = False
     value: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] | None = None
 
