@@ -121,7 +121,7 @@ def in_force(
         raise wrong_mappings(read.refused)
     for mapping in read.usable:
         metrics.mapping(mapping.source, valid=True)
-        metrics.skipped(mapping.source, {skip.name: 0 for skip in mapping.skip})
+        metrics.skipped.count(mapping.source, {skip.name: 0 for skip in mapping.skip})
     for refused in read.refused:
         metrics.mapping(refused.name, valid=False)
         logging.logger().error(

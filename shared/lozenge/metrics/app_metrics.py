@@ -178,6 +178,18 @@ class JobMetrics(QueryMetrics):
             self._tables_refused.set(tables_refused)
 
 
+class SkippedRecords:
+    """Raw records that mappings have skipped."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def count(self, source: str, counts: Mapping[str, int]) -> None:
+        """Adds those of a source, by the names of its mapping's declarations; a series begins with 0."""
+        for name, count in counts.items():
+            self._counter.labels(source, name).inc(count)
+
+
 class UpstreamMetrics(QueryMetrics):
     """The metrics of an instance of upstream."""
 
@@ -188,21 +200,13 @@ class UpstreamMetrics(QueryMetrics):
         self._mappings = self._gauge(
             "lozenge_mapping_valid", "1 if the mapping of the source is in force, 0 if its records wait", "source"
         )
-        self._skipped = self._counter(
-            "lozenge_skipped", "Raw records that a mapping skips by declaration", "source", "skip"
+        self.skipped = SkippedRecords(
+            self._counter("lozenge_skipped", "Raw records that a mapping skips by declaration", "source", "skip")
         )
 
     def mapping(self, source: str, valid: bool) -> None:
         """Sets whether the mapping of a source is in force."""
         self._mappings.labels(source).set(valid)
-
-    def skipped(self, source: str, counts: Mapping[str, int]) -> None:
-        """Counts the records of a source that its mapping has skipped, by the names of its declarations.
-
-        A series begins with 0.
-        """
-        for name, count in counts.items():
-            self._skipped.labels(source, name).inc(count)
 
 
 class NotifierMetrics(AppMetrics):

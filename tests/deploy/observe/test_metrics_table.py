@@ -200,7 +200,7 @@ def test_a_source_is_refused_while_no_process_alive_has_its_mapping_in_force() -
 def test_what_mappings_skip_is_counted_over_sources_and_processes() -> None:
     app, first, second = App(), UpstreamMetrics("upstream", "g1"), UpstreamMetrics("upstream", "g2")
     for metrics, skipped in ((first, {"probe": 3, "no_payment": 0}), (second, {"probe": 4})):
-        metrics.skipped("iso", skipped)
-        metrics.skipped("json", {"probe": 1})
+        metrics.skipped.count("iso", skipped)
+        metrics.skipped.count("json", {"probe": 1})
         app.take(snapshot_of(metrics, 10.0))
     assert read(app, 10.0).skipped == 9

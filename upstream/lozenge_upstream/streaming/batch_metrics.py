@@ -94,7 +94,7 @@ class Progress:
         self._metrics.records(counts["events"] + counts["dead"] + sum(skipped.values()))
         for what, count in skipped.items():
             source, name = what.split("/")
-            self._metrics.skipped(source, {name: count})
+            self._metrics.skipped.count(source, {name: count})
         self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
         one_by_one = row_latency.COUNT in counts
