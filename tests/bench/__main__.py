@@ -27,6 +27,7 @@ from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Disturbed, Outcome, run
 from tests.bench.harness.row import Cell, Row
 from tests.integration.harness import ended_behind
+from tests.streams import every_topic
 
 
 def main() -> int:
@@ -65,7 +66,7 @@ def _measured(given: Asked) -> int:
         EmbeddedBroker(Path(scratch, "broker"), heap_mb=512) as broker,
     ):
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, TOPICS.platform_topics())
+        ensure_topics(kafka, every_topic(TOPICS))
         for each, systems in given.rows:
             plan = each.plan_of(given.plan)
             minutes = each.minutes(plan, systems)

@@ -12,6 +12,7 @@ from lozenge.spark.session import spark_session
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
+from tests.streams import every_topic
 
 HERE = Path(__file__).parent
 
@@ -27,7 +28,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker with the backlog."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, TOPICS.platform_topics())
+        ensure_topics(settings, every_topic(TOPICS))
         produce(settings, events())
         yield settings
 

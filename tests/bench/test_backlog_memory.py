@@ -20,6 +20,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import group_offsets
+from tests.streams import every_topic
 
 BACKLOG, QUARTERS = int(os.environ.get("LOZENGE_BACKLOG", "2000000")), 4
 DETECTORS = Path(__file__).parents[2] / "detectors"
@@ -30,7 +31,7 @@ SAMPLE_SECONDS = 0.5
 def test_memory_while_a_backlog_is_drained(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(), *(t for n in NAMES for t in TOPICS.detector(n).contracts())])
+        ensure_topics(kafka, [*every_topic(TOPICS), *(t for n in NAMES for t in TOPICS.detector(n).contracts())])
         produce(kafka, events(BACKLOG))
         for name in NAMES:
             began = time.monotonic()

@@ -23,6 +23,7 @@ from lozenge_deploy.local.ports import LOOPBACK, free_port
 from tests.bench.backlog import charged_twice, produce
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed, ended_behind, group_offsets, wait_for
+from tests.streams import every_topic
 
 BACKLOG = int(os.environ.get("LOZENGE_BACKLOG", "500000"))
 DETECTORS = Path(__file__).parents[2] / "detectors"
@@ -35,7 +36,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker with the backlog."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, TOPICS.platform_topics())
+        ensure_topics(settings, every_topic(TOPICS))
         produce(settings, charged_twice(BACKLOG))
         yield settings
 

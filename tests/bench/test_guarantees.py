@@ -23,6 +23,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import Alerts, Traffic
 from tests.integration.harness import new_detector, running, wait_for
+from tests.streams import every_topic
 
 ROUNDS, ROUND_SECONDS, RATE = 4, 15.0, 200
 
@@ -36,7 +37,7 @@ def test_the_guarantees_side_by_side(trigger: str, spark: SparkSession, tmp_path
     latencies, processor = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, TOPICS.platform_topics())
+        ensure_topics(kafka, every_topic(TOPICS))
         for number in range(ROUNDS + 1):  # the first only warms up
             for guarantee in COMMIT_BY_GUARANTEE:
                 seen, cost = _round(kafka, spark, tmp_path / f"{number}-{guarantee}", guarantee, trigger)

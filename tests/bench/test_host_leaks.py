@@ -36,6 +36,7 @@ from tests.bench import test_memory_at_rest as jobs
 from tests.bench import test_shared_memory as shared
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
+from tests.streams import every_topic
 from tests.waiting import until
 
 PROCESSES = int(os.environ.get("LOZENGE_LEAKS_PROCESSES", "1000"))
@@ -68,7 +69,7 @@ TOLERANCE = Held(
 def test_a_thousand_jobs_leave_nothing_in_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker, shared._host(tmp_path / "host") as host:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics()])
+        ensure_topics(kafka, every_topic(TOPICS))
         folders = [shared._copy(tmp_path, number, name) for number, name in enumerate(DETECTORS)]
         ensure_topics(kafka, [t for f in folders for t in TOPICS.detector(f.name).contracts()])
         spark = SharedJvm(host.folder).start(SessionRequest("looking", 1, 512))

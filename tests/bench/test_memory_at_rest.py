@@ -29,6 +29,7 @@ from lozenge.process.usage import counted
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
+from tests.streams import every_topic
 
 TREE = Path(os.environ.get("LOZENGE_MEMORY_TREE", Path(__file__).parents[2]))
 EVENTS, BURSTS = int(os.environ.get("LOZENGE_MEMORY_EVENTS", "100000")), 10
@@ -59,7 +60,7 @@ def test_memory_at_rest(tmp_path: Path) -> None:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         names = [folder.name for folder in folders.values()]
         own = [topic for name in names for topic in TOPICS.detector(name).contracts()]
-        ensure_topics(kafka, [*TOPICS.platform_topics(), *own])
+        ensure_topics(kafka, [*every_topic(TOPICS), *own])
         print(
             f"\n{TREE.name}, MB: JVM rss, pss, private | Python rss, pss | pss of both | JVM cpu s, threads",
             flush=True,

@@ -27,6 +27,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import test_memory_at_rest as jobs
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
+from tests.streams import every_topic
 from tests.waiting import until
 
 COUNTS = [int(count) for count in os.environ.get("LOZENGE_SHARED_COUNTS", "1,5,10,20").split(",")]
@@ -38,7 +39,7 @@ AGGREGATE = "card_velocity"
 def test_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics()])
+        ensure_topics(kafka, every_topic(TOPICS))
         print("\ndetectors | start s | JVM pss | Python pss | rss of all | pss of one | cores at rest", flush=True)
         for count in COUNTS:
             folders = [_copy(tmp_path, n, AGGREGATE if n == 2 else DETECTORS[n % 2]) for n in range(count)]

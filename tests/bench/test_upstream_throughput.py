@@ -24,7 +24,7 @@ from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
-from tests.streams import AUTH, RAW_JSON, output
+from tests.streams import AUTH, RAW_JSON, every_topic, output
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
 
@@ -34,7 +34,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker with a backlog of raw records of AUTH-JSON."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, [*TOPICS.platform_topics(), Topic("bench.plain.v1", 4)])
+        ensure_topics(settings, [*every_topic(TOPICS), Topic("bench.plain.v1", 4)])
         end = datetime.now(UTC)
         past = Generator(end - timedelta(days=90), seed=7).past(end, RECORDS)
         write(settings, TOPICS.prefixed(RAW_JSON), TOPICS.partitions, ((raw.key or b"", raw.value) for raw in past))

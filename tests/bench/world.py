@@ -21,6 +21,7 @@ from lozenge_deploy.supervision.job_process import job_processes
 from tests.bench.checkout import Checkout
 from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import Alerts, Traffic, Watcher, live_report
+from tests.streams import every_topic
 
 SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
 TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
@@ -171,7 +172,7 @@ def world_of(folder: Path, detectors: Mapping[str, str], rate: int, *, trusted: 
     """
     with EmbeddedBroker(folder / "broker", heap_mb=512) as broker:
         world = World(folder, broker, detectors, rate)
-        ensure_topics(world.kafka, TOPICS.platform_topics())
+        ensure_topics(world.kafka, every_topic(TOPICS))
         ensure_topics(world.kafka, [topic for name in detectors for topic in TOPICS.detector(name).contracts()])
         for name in detectors:
             world.scaffold(name, TRIGGER)

@@ -59,7 +59,15 @@ def _avro_type(kind: Any) -> str:
 def topics() -> str:
     """Every topic of a platform without prefix, and those that come with a detector."""
     found = Topics(partitions=_AS_EVENTS)
-    of_streams = [topic for each in STREAMS.definitions for topic in each.topics(found, each.rekeys)]
+    of_streams = [
+        line
+        for each in STREAMS.definitions
+        for line in (
+            f"## Of the stream {each.name}",
+            "",
+            table(("topic", "partitions", "kept"), map(_topic, each.topics(found, each.rekeys))),
+        )
+    ]
     own = [*found.detector("NAME").contracts(), *found.shadow("NAME", "RELEASE").contracts()]
     own += [found.resolutions("APP")]
     shared = [reference_list(found, "LIST")]
@@ -68,9 +76,7 @@ def topics() -> str:
             "## The platform's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, found.platform_topics())),
-            "## Of the stream of authorisations",
-            "",
-            table(("topic", "partitions", "kept"), map(_topic, of_streams)),
+            *of_streams,
             "## A detector's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, own)),

@@ -1,1 +1,1 @@
-"""The normaliser: raw authorisations in, canonical events out, dead letters for what cannot be understood."""
+"""The normaliser of a stream: raw records in, canonical events out, dead letters for what cannot be understood."""

@@ -20,7 +20,6 @@ def main() -> int:
     logging.configure(UPSTREAM)
     try:
         settings, kafka = load(UpstreamSettings, KafkaSettings)
-        logging.configure(UPSTREAM, instance=settings.instance)
         run(settings, kafka)
     except LozengeError as error:
         say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error

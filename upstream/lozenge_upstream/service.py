@@ -1,9 +1,10 @@
 """The running normaliser: raw topics in, canonical topics and dead letters out.
 
 **Guarantee: exactly once, for `read_committed` readers.** A batch's records and its end offsets in the consumer group
-`upstream` are one Kafka transaction (see `transactional_sink`). A process that dies before the commit has written
-nothing. The next owner of its partitions aborts the open transaction before it reads their offsets. No record is
-skipped. A batch is written in the order of the raw records' Kafka timestamps, so a backlog keeps its order of time.
+of the stream's normaliser are one Kafka transaction (see `transactional_sink`). A process that dies before the commit
+has written nothing. The next owner of its partitions aborts the open transaction before it reads their offsets. No
+record is skipped. A batch is written in the order of the raw records' Kafka timestamps, so a backlog keeps its order of
+time.
 
 Ids and bytes depend on the raw record alone. A record that is in the raw topic twice is emitted twice, under one
 `event_id`; the same holds for a record that an operator replays.
@@ -22,7 +23,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from lozenge.contracts.topics import UPSTREAM, Topics
+from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
 from lozenge.kafka import topic_admin
 from lozenge.kafka.schema_registry import settle_ids
@@ -42,7 +43,7 @@ from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
 from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
-from lozenge_upstream.streaming.group_membership import UpstreamMembership
+from lozenge_upstream.streaming.group_membership import UpstreamMembership, transactional_id
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.queries import Queries
@@ -63,28 +64,30 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     stop = StopSignal()
     streams = Streams.load()
     target = output_of(streams.get(settings.stream), settings.rekeys, kafka.topics)
+    app = target.app
+    logging.configure(app, instance=settings.instance)
     partitions = checked_partitions(kafka, target)
     read = mapping_files.read(streams.mappings(target.stream), target.stream).on(kafka.topics, partitions)
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
-    request = SessionRequest(UPSTREAM, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
+    request = SessionRequest(app, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
     starting = ThreadPoolExecutor(1).submit(sessions.start, request)
     settle_ids(kafka, (), [target.stream.schema_by_text])
     log = logging.logger()
     if settings.is_demo_key:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
-    metrics = UpstreamMetrics(UPSTREAM, settings.instance)
+    metrics = UpstreamMetrics(app, settings.instance)
     spark = starting.result()
     mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
-    name = f"{UPSTREAM}-{settings.instance}"
+    name = transactional_id(app, settings.instance)
     length = RealtimeBatchDuration(spark, settings.short_batches)
     queries = Queries(spark, kafka, settings, target, mappings, partitions, length)
     with (
         sessions.held(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
-        closing(Position(kafka, UPSTREAM, target, waiting)) as position,
+        closing(Position(kafka, app, target, waiting)) as position,
         closing(
-            UpstreamMembership(spark, kafka, UPSTREAM, name, [*(mapping.topic for mapping in mappings), *waiting])
+            UpstreamMembership(spark, kafka, app, name, [*(mapping.topic for mapping in mappings), *waiting])
         ) as membership,
     ):
         while not stop.requested:
@@ -101,7 +104,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                             ended=lambda: stop.requested or membership.held.is_revoked(assignment),
                         )
             time.sleep(_ASSIGNMENT_POLL_SECONDS)
-    log.info("upstream stopped")
+    log.info(f"{app} stopped")
 
 
 def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:

@@ -100,15 +100,15 @@ def replay(
 ) -> None:
     """Process dead letters again, in the order of their original records: a detector's by its present release.
 
-    Those of upstream and downstream return to the topic that they came from.
+    Those of a normaliser and of downstream return to the topic that they came from.
     """
-    from lozenge.contracts.topics import STAGES
+    from lozenge.contracts.topics import is_stage
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.dlq_resend import refuse_unsendable
 
     choice, target, kafka = _choice("replaying", name, positions, key, all_), app_of(name), KafkaSettings.load()
-    if target not in STAGES:
+    if not is_stage(target):
         _process(kafka, target, choice, in_order, message, dry_run, output)
         return
     if in_order:

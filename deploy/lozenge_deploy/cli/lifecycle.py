@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.contracts.topics import is_upstream
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
@@ -104,9 +105,9 @@ def scale(
     folder: FOLDER = DEFAULT,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Change how many instances share the partitions of a detector or of upstream; they change at exact offsets."""
-    if name == "upstream":  # the platform in `folder` runs it, not the agent
-        scale_upstream(folder, instances, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
+    """Change how many instances share the partitions of a detector or a normaliser; they change at exact offsets."""
+    if is_upstream(name):  # the platform in `folder` runs it, not the agent
+        scale_upstream(folder, name, instances, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
         return
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control

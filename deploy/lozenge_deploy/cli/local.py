@@ -1,4 +1,4 @@
-"""Commands for the platform on this machine: up, down, and the scaling of upstream."""
+"""Commands for the platform on this machine: up, down, and the scaling of normalisers."""
 
 import json
 import math
@@ -121,7 +121,7 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     from lozenge.streams.project import streams_folder
     from lozenge_deploy.local.platform_request import request
 
-    request(folder, **changes, held=False)  # a reset of offsets that was killed holds upstream no longer
+    request(folder, **changes, held="")  # a reset of offsets that was killed holds its normaliser no longer
     (folder / _STATE).unlink(missing_ok=True)
     command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder), "--streams", str(streams_folder())]
     process = start_detached(command, log=folder / _LOG, folder=folder)
@@ -150,73 +150,81 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Ou
     say("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
 
-def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
-    """Sets how many instances of upstream the platform in `folder` runs, now and after every start.
+def scale_upstream(
+    folder: Path, app: str, instances: int, limit: float | None, dry_run: bool, output: OutputFormat
+) -> None:
+    """Sets how many instances of the normaliser `app` the platform in `folder` runs, now and after every start.
 
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.streams.project import Streams
     from lozenge_deploy.local.platform_request import request, requested
     from lozenge_deploy.operations.scaling import out_of_range
 
     folder = folder.absolute()
-    if refusal := out_of_range("upstream", instances, KafkaSettings.load().partitions):
+    Streams.load().of_app(app)
+    if refusal := out_of_range(app, instances, KafkaSettings.load().partitions):
         raise refusal
     if not (folder / _STATE).exists():
         raise UsageError(
-            f"scaling upstream: {folder} is not a platform's folder",
-            hint="--folder names that of `lozenge up`; with Docker Compose use `docker compose up --scale upstream=N`",
+            f"scaling {app}: {folder} is not a platform's folder",
+            hint=f"--folder names that of `lozenge up`; with Docker Compose use `docker compose up --scale {app}=N`",
         )
-    before = requested(folder).instances
+    present = requested(folder)
+    before = present.instances(app)
     if not dry_run:
-        request(folder, instances=instances, held=False)
+        request(folder, normalisers=present.normalisers | {app: instances}, held="")
     runs = _running(folder) is not None
     when = "pending" if runs else "from the platform's next start"
     if runs and limit is not None and not dry_run:
-        _await_upstreams(folder, instances, limit)
+        _await_upstreams(folder, app, instances, limit)
         when = "done" if instances <= before else "started; the new ones get partitions once their Spark runs"
     many = f"{instances} instance{'s' if instances > 1 else ''}"
-    sentence = f"upstream: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
-    say(sentence, {"app": "upstream", "instances": instances, "before": before}, output)
+    sentence = f"{app}: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
+    say(sentence, {"app": app, "instances": instances, "before": before}, output)
 
 
 @contextmanager
-def no_upstream(folder: Path) -> Iterator[None]:
-    """The platform in `folder`, if it runs, runs no instance of upstream within the block."""
+def no_upstream(folder: Path, app: str) -> Iterator[None]:
+    """The platform in `folder`, if it runs, runs no instance of the normaliser `app` within the block."""
     from lozenge_deploy.local.platform_request import request
 
     folder = folder.absolute()
     if _running(folder) is None:
         yield
         return
-    request(folder, held=True)
+    request(folder, held=app)
     try:
         yield
     finally:
-        request(folder, held=False)
+        request(folder, held="")
 
 
-def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
-    """Waits until exactly so many run; raises ChangeTimedOut, or LozengeError if the platform or an instance fails."""
+def _await_upstreams(folder: Path, app: str, instances: int, limit: float) -> None:
+    """Waits until exactly so many of `app` run.
+
+    Raises ChangeTimedOut, or LozengeError if the platform or an instance fails.
+    """
     from lozenge_deploy.control.client import ChangeTimedOut
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
     from lozenge_deploy.supervision.restart_policy import ProgramState
 
-    wanted = dict.fromkeys(instance_names(instances), ProgramState.RUNNING)
+    wanted = dict.fromkeys(instance_names(app, instances), ProgramState.RUNNING)
 
     def run() -> bool:
         if (state := _running(folder)) is None:
-            raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
-        found = {name: each for name, each in state["programs"].items() if app_of_program(name) == "upstream"}
+            raise LozengeError(f"scaling {app}: the platform has ended", hint=f"see {folder / _LOG}")
+        found = {name: each for name, each in state["programs"].items() if app_of_program(name) == app}
         if failed := [name for name, each in found.items() if each == ProgramState.FAILED]:
             name = failed[0]
-            raise LozengeError(f"scaling upstream: {name} failed: {state['failed'][name]}", hint="see its log")
+            raise LozengeError(f"scaling {app}: {name} failed: {state['failed'][name]}", hint="see its log")
         return found == wanted
 
     if wait_until(run, limit, poll=_POLL_SECONDS):
         return
     raise ChangeTimedOut(
-        f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
+        f"scaling {app}: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.contracts.topics import is_upstream
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, no_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
@@ -37,12 +37,12 @@ def offsets(
     state: Annotated[str | None, typer.Option(help="State policy: rebuild or fresh.")] = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
-    topic_: Annotated[str | None, typer.Option("--topic", help="Of upstream: one raw topic; by default all.")] = None,
+    topic_: Annotated[str | None, typer.Option("--topic", help="Of a normaliser: one raw topic, else all.")] = None,
     timeout: TIMEOUT = "10m",
     folder: FOLDER = DEFAULT,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show the offsets and lag of a detector or of upstream; or stop it, reset its offsets and resume it there."""
+    """Show the offsets and lag of a detector or a normaliser; or stop it, reset its offsets and resume it there."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations import offset_reset
@@ -66,11 +66,11 @@ def offsets(
     if moment is not None:
         echo(f"--at {at} is {moment:%Y-%m-%d %H:%M:%S} in UTC", err=True)
     wanted = _Wanted(to, moment, earliest=earliest)
-    if name == UPSTREAM:
+    if is_upstream(name):
         if state is not None:
-            raise UsageError("resetting offsets of upstream: it has no state", hint="omit --state")
+            raise UsageError(f"resetting offsets of {name}: it has no state", hint="omit --state")
         limit = seconds_of(timeout, "--timeout")
-        _reset_upstream(KafkaSettings.load(), topic_, wanted if targets else None, folder, limit, dry_run, output)
+        _reset_upstream(KafkaSettings.load(), name, topic_, wanted if targets else None, folder, limit, dry_run, output)
         return
     if topic_ is not None:
         raise UsageError(f"resetting offsets of {name}: a detector reads one topic", hint="omit --topic")
@@ -149,12 +149,14 @@ def coverage(
     from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
 
     kafka, detector = KafkaSettings.load(), app_of(name)
-    if detector == UPSTREAM:
+    if is_upstream(detector):
         if position is not None:
             raise UsageError(
-                f"looking for raw record {position}: no topic", hint="`lozenge coverage upstream` shows all"
+                f"looking for raw record {position}: no topic", hint=f"`lozenge coverage {detector}` shows all"
             )
-        show([{"topic": topic} | row for topic, found in raw_coverage(kafka) for row in rows_of(found)], output)
+        show(
+            [{"topic": topic} | row for topic, found in raw_coverage(kafka, detector) for row in rows_of(found)], output
+        )
         return
     intervals = coverage_of(kafka, detector)
     if position is None:
@@ -205,6 +207,7 @@ class _Wanted:
 
 def _reset_upstream(
     kafka: "KafkaSettings",
+    app: str,
     topic: str | None,
     wanted: _Wanted | None,
     folder: Path,
@@ -212,28 +215,28 @@ def _reset_upstream(
     dry_run: bool,
     output: OutputFormat,
 ) -> None:
-    """Shows the offsets of upstream; or resets them to what is `wanted`, while no instance of it runs."""
+    """Shows the offsets of the normaliser `app`; or resets them to what is `wanted`, while no instance of it runs."""
     from lozenge_deploy.operations import raw_offset_reset as raw
 
-    progress = raw.raw_progress(kafka, topic)
+    progress = raw.raw_progress(kafka, app, topic)
     if wanted is None:
         show([row for each in progress for row in _rows(each.topic, each.partitions)], output)
         return
     if wanted.to is not None and len(progress) > 1:
         topics = ", ".join(each.topic for each in progress)
         raise UsageError(
-            f"resetting offsets of upstream: --to {wanted.to} names no topic", hint=f"add --topic, one of {topics}"
+            f"resetting offsets of {app}: --to {wanted.to} names no topic", hint=f"add --topic, one of {topics}"
         )
     target = _target(kafka, wanted)
-    resets = raw.plan(kafka, progress, target)
+    resets = raw.plan(app, progress, target)
     changes = [row for reset in resets for row in _named(reset.topic, reset.changes())]
-    show_changes("upstream", changes, dry_run, output)
+    show_changes(app, changes, dry_run, output)
     if dry_run:
         return
-    with no_upstream(folder):
-        raw.await_stopped(kafka, limit, lambda: echo("waiting until no instance of upstream runs", err=True))
-        done = list(raw.commit(kafka, raw.plan(kafka, raw.raw_progress(kafka, topic), target)))
-    say(f"upstream: {'; '.join(done)}", {"app": "upstream", "resets": done}, output)
+    with no_upstream(folder, app):
+        raw.await_stopped(kafka, app, limit, lambda: echo(f"waiting until no instance of {app} runs", err=True))
+        done = list(raw.commit(kafka, app, raw.plan(app, raw.raw_progress(kafka, app, topic), target)))
+    say(f"{app}: {'; '.join(done)}", {"app": app, "resets": done}, output)
 
 
 def _target(kafka: "KafkaSettings", wanted: _Wanted) -> "Target":

@@ -66,10 +66,10 @@ def folder_of(name: str) -> Path:
 
 def _instead_of(name: str) -> str:
     """What to do about a detector that has no folder."""
-    from lozenge.contracts.topics import STAGES
+    from lozenge.contracts.topics import is_stage
     from lozenge_deploy.releases.lint.names import name_problem
 
-    if name in STAGES:
+    if is_stage(name):
         return f"{name} is a stage of the platform: `lozenge status {name}` shows it"
     new = "" if name_problem(name) else f"`lozenge new {name}` creates one; "
     return f"{new}`lozenge status` lists what runs"

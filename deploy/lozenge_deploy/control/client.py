@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge.contracts.topics import STAGES
+from lozenge.contracts.topics import is_stage
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.dead_letter_queue import resolutions
@@ -72,7 +72,7 @@ class Control:
     def deployed(self, detector: str) -> DeploymentSpec:
         """The deployment spec of a deployed detector; raises UsageError for any other."""
         if (found := self.spec(detector)) is None:
-            if detector in STAGES:
+            if is_stage(detector):
                 raise UsageError(
                     f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
                     hint=f"`lozenge status {detector}` shows its lag",

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from lozenge.contracts.record import Partition
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.feed.formats import RAW_JSON
+from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
 
 QUIET_SECONDS = 3.0
@@ -19,13 +19,15 @@ _CALL_SECONDS = 10.0
 class Drain:
     """The groups from first to last, each with its input topics; used by one thread."""
 
-    def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]
+    ) -> None:
         self._topics = kafka.topics
         self._admin = AdminClient(kafka.client())
         self._partitions = topic_admin.partitions(kafka)
         # in the order of the flow: once a group has no lag, the next one gets no more input
         self._inputs: dict[str, list[str]] = {
-            "upstream": [kafka.topics.prefixed(RAW_JSON)],
+            **{stream.app: [*map(kafka.topics.prefixed, stream.raw_topics)] for stream in streams},
             **{d.name: [d.input(kafka.topics)] for d in detectors},
             "downstream": [kafka.topics.detector(d.name).alerts for d in detectors],
         }

@@ -12,6 +12,7 @@ from lozenge.host.address import published_by
 from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.host.process import host_arguments
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_pool import default_size
@@ -52,17 +53,18 @@ class Programs:
         self._host_folder = work / SPARK_HOST
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
-    def upstream(self, rekeys: tuple[str, ...]) -> Program:
-        """The normaliser. One batch may take the whole history.
+    def normaliser(self, stream: StreamDefinition, rekeys: tuple[str, ...]) -> Program:
+        """The normaliser of a stream, with copies by `rekeys`. One batch may take the whole history.
 
         Batches end at different times in each partition. Where ninety days are sent in seconds, these times are hours
         apart in event time, more than the lateness of a detector.
         """
         variables = {
+            "LOZENGE_UPSTREAM_STREAM": stream.name,
             "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
             "LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000),
         }
-        return self._program("upstream", ["lozenge_upstream"], variables)
+        return self._program(stream.app, ["lozenge_upstream"], variables)
 
     def downstream(self, webhook_url: str) -> Program:
         """The notifier, with one webhook that receives every alert."""

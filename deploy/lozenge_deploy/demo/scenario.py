@@ -20,7 +20,7 @@ from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of, streams_of
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Supervisor
 
@@ -67,10 +67,12 @@ class Scenario:
         self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)
-        self.drain = Drain(self.kafka, self._detectors)
+        self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
         self._stack.callback(self.stop_jobs)
-        self._supervisor.start(programs.upstream(rekeys_of(self._detectors)))
+        for stream in streams_of(self._detectors):
+            readers = [detector for detector in self._detectors if detector.stream == stream]
+            self._supervisor.start(programs.normaliser(stream, rekeys_of(readers)))
         self._starts = DetectorStarts(
             self._detectors, environments, programs, self._supervisor, self.meter, self.milestones
         )
@@ -120,7 +122,7 @@ class Scenario:
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
         yield Stage("feed", str(children["feed"].state), self.meter.sent())
-        for name in ("upstream", *(d.name for d in self._detectors), "downstream"):
+        for name in (*self._normalisers(), *(d.name for d in self._detectors), "downstream"):
             if name not in children:
                 yield Stage(name, "waiting")
                 continue
@@ -131,8 +133,11 @@ class Scenario:
             yield Stage(name, state, reading, trouble)
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
 
+    def _normalisers(self) -> list[str]:
+        return [stream.app for stream in streams_of(self._detectors)]
+
     def _note_milestones(self) -> None:
-        for name in ("upstream", self._detectors[0].name):
+        for name in (*self._normalisers(), self._detectors[0].name):
             self.milestones.reported(name, self.meter.reading(name))
         if self.receiver.count()["received"]:
             self.milestones.reached(FIRST_NOTIFICATION)

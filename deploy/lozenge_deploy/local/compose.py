@@ -1,8 +1,8 @@
 """`python -m lozenge_deploy.local.compose [FOLDER [FILE]]`: the detectors of FOLDER ("detectors") for Docker Compose.
 
 Writes FILE ("docker-compose.override.yml"), which Docker Compose reads after docker-compose.yml. It adds a service for
-every detector folder, and the keys by which upstream must also write the events. It overrides nothing else. The file
-is JSON, which is YAML too.
+every detector folder and every stream, with the keys by which that must also be written. The service `upstream` is as
+docker-compose.yml has it but for these. The file is JSON, which is YAML too.
 """
 
 import argparse
@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
+from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.project import Streams
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
@@ -22,13 +25,21 @@ OFF_HEAP_MB = 512
 """What a job's process needs in addition to the memory that its declaration names."""
 
 
-def override(detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
-    """The Compose file of these detectors."""
-    rekeys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys_of(detectors))}
+def override(streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
+    """The Compose file of these streams and detectors."""
+    normalisers = {s.app: _normaliser(s, [d for d in detectors if d.stream == s]) for s in streams}
     return {
         "x-made-by": "make compose",
-        "services": {"upstream": {"environment": rekeys}, **{d.name: _service(d) for d in detectors}},
+        "services": normalisers | {d.name: _service(d) for d in detectors},
         "volumes": {d.name: {} for d in detectors},
+    }
+
+
+def _normaliser(stream: StreamDefinition, readers: Sequence[DetectorFolder]) -> dict[str, Any]:
+    rekeys = rekeys_of(readers) if readers else stream.copies
+    like = {} if stream.app == UPSTREAM else {"extends": {"file": "docker-compose.yml", "service": UPSTREAM}}
+    return like | {
+        "environment": {"LOZENGE_UPSTREAM_STREAM": stream.name, "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys)}
     }
 
 
@@ -66,11 +77,11 @@ def main() -> int:
     parser.add_argument("file", nargs="?", type=Path, default=Path("docker-compose.override.yml"))
     arguments = parser.parse_args()
     try:
-        found = detectors_in(arguments.folder)
+        streams, found = Streams.load(arguments.folder), detectors_in(arguments.folder)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    arguments.file.write_text(json.dumps(override(found), indent=2) + "\n", "utf-8")
+    arguments.file.write_text(json.dumps(override(streams.definitions, found), indent=2) + "\n", "utf-8")
     print(f"{arguments.file}: {', '.join(d.name for d in found)}")
     return 0
 

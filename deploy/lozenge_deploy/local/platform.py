@@ -1,8 +1,8 @@
 """`python -m lozenge_deploy.local.platform FOLDER`: the platform on one machine, which `lozenge up` starts.
 
-It runs a broker on loopback, upstream, downstream, the agent, and on request the traffic generator. FOLDER has
-everything: topics, the notifier's store, logs, jobs. SIGTERM stops all of it, jobs included. The deployment specs stay
-in the topics, so the next start runs the same detectors.
+It runs a broker on loopback, the normaliser of each stream, downstream, the agent, and on request the traffic
+generator. FOLDER has everything: topics, the notifier's store, logs, jobs. SIGTERM stops all of it, jobs included. The
+deployment specs stay in the topics, so the next start runs the same detectors.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.process.waiting import wait_until
+from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
@@ -41,23 +42,28 @@ TICK_SECONDS = 0.5
 
 
 def programs(
-    folder: Path, kafka: KafkaSettings, streams: Path, rekeys: Sequence[str], wanted: Requested
+    folder: Path, kafka: KafkaSettings, streams: Streams, rekeys: Collection[str] | None, wanted: Requested
 ) -> dict[str, Program]:
-    """The programs next to the broker, by name; `streams` is the folder of the streams."""
-    common = {**kafka.variables, STREAMS_VARIABLE: str(streams), "JAVA_HOME": str(java_home())}
+    """The programs next to the broker, by name; of `rekeys`, or all, each stream has copies by its own."""
+    common = {**kafka.variables, STREAMS_VARIABLE: str(streams.folder), "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
         environment: Mapping[str, str] = {**os.environ, **common, **variables}
         return Program(name, [sys.executable, "-m", *module], lambda _: environment, folder)
 
-    keyed = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(list(rekeys))}
+    def normalisers(stream: StreamDefinition) -> Iterator[Program]:
+        keys = [key for key in stream.rekeys if rekeys is None or key in rekeys]
+        count = 0 if wanted.held == stream.app else wanted.instances(stream.app)
+        variables = {"LOZENGE_UPSTREAM_STREAM": stream.name, "LOZENGE_UPSTREAM_REKEYS": json.dumps(keys)}
+        for name in instance_names(stream.app, count):
+            yield program(name, ["lozenge_upstream"], **variables)
+
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
     api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)
     routing = {"LOZENGE_DOWNSTREAM_ROUTING": wanted.routing} if wanted.routing else {}
-    upstreams = instance_names(0 if wanted.held else wanted.instances)
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
-        *(program(name, ["lozenge_upstream"], **keyed) for name in upstreams),
+        *(each for stream in streams.definitions for each in normalisers(stream)),
         program(
             "downstream",
             ["lozenge_downstream"],
@@ -73,7 +79,7 @@ def programs(
     return {each.name: each for each in found}
 
 
-def run(folder: Path, streams: Streams, rekeys: Sequence[str], stop: StopSignal) -> None:
+def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: StopSignal) -> None:
     """Runs what is requested in `folder` until `stop` is; raises UsageError if the folder or the port is in use."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", requested(folder).port) as broker, jobs_of(folder / "jobs"):
@@ -86,9 +92,7 @@ def run(folder: Path, streams: Streams, rekeys: Sequence[str], stop: StopSignal)
             while True:
                 if (wanted := newest_request(folder, applied)) != applied:
                     changed = wanted.programs_changed(applied) if applied else set()
-                    apply_programs(
-                        programs(folder, kafka, streams.folder, rekeys, wanted), supervisor, shipper, changed
-                    )
+                    apply_programs(programs(folder, kafka, streams, rekeys, wanted), supervisor, shipper, changed)
                     applied = wanted
                 if stop.wait(TICK_SECONDS):
                     break
@@ -158,8 +162,7 @@ def main() -> int:
     stop = StopSignal()
     try:
         streams = Streams.of(given.streams) if given.streams else Streams.load()
-        rekeys = streams.get().rekeys if given.rekeys is None else given.rekeys
-        run(given.folder.absolute(), streams, rekeys, stop)
+        run(given.folder.absolute(), streams, given.rekeys, stop)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code

@@ -4,7 +4,7 @@ The platform's process reads it and starts, stops or restarts what has changed.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,16 +20,20 @@ PORT = 9092
 
 @dataclass(frozen=True)
 class Requested:
-    """The broker's port on loopback, generated records per second, the routing file or "", and upstream's instances.
+    """The broker's port on loopback, generated records per second, the routing file or "", and `normalisers`.
 
-    None of these runs while `held`: the offsets of upstream are being reset.
+    These are the instances of each normaliser that has not one. Of `held` none runs: its offsets are being reset.
     """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT
     feed: Annotated[float, Meta(ge=0)] = 0.0
     routing: str = ""
-    instances: Annotated[int, Meta(ge=1)] = 1
-    held: bool = False
+    normalisers: dict[str, Annotated[int, Meta(ge=1)]] = field(default_factory=dict)
+    held: str = ""
+
+    def instances(self, app: str) -> int:
+        """How many instances of a normaliser are requested."""
+        return self.normalisers.get(app, 1)
 
     def programs_changed(self, before: "Requested") -> set[str]:
         """The programs that have to be stopped, and started again if they are still wanted."""

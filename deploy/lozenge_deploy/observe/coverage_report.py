@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lozenge.contracts.record import parse_offsets
-from lozenge.contracts.topics import STAGES, UPSTREAM
+from lozenge.contracts.topics import is_stage
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
@@ -14,7 +14,7 @@ from lozenge.protocol.coverage import CoverageSegment, Interval, covering, gaps,
 
 def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
     """The intervals of `detector`; raises UsageError if it never ran, BrokerUnavailable."""
-    if detector in STAGES:
+    if is_stage(detector):
         raise UsageError(
             f"reading the coverage of {detector}: it is a stage of the platform, not a detector",
             hint=f"`lozenge status {detector}` shows its lag",
@@ -25,12 +25,12 @@ def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
     return intervals(lines, {partition.partition: partition.offset for partition in committed(kafka, detector)})
 
 
-def raw_coverage(kafka: KafkaSettings) -> list[tuple[str, list[Interval]]]:
-    """The intervals of upstream by raw topic; raises UsageError if it never ran, BrokerUnavailable."""
-    segments = read_log(kafka, kafka.topics.detector(UPSTREAM).coverage, CoverageSegment)
+def raw_coverage(kafka: KafkaSettings, app: str) -> list[tuple[str, list[Interval]]]:
+    """The intervals of the normaliser `app` by raw topic; raises UsageError if it never ran, BrokerUnavailable."""
+    segments = read_log(kafka, kafka.topics.detector(app).coverage, CoverageSegment)
     if not segments:
-        raise UsageError("reading the coverage of upstream: it never ran", hint="`lozenge status` lists the apps")
-    at = {(p.topic, p.partition): p.offset for p in committed(kafka, UPSTREAM)}
+        raise UsageError(f"reading the coverage of {app}: it never ran", hint="`lozenge status` lists the apps")
+    at = {(p.topic, p.partition): p.offset for p in committed(kafka, app)}
     return [
         (topic, intervals((s for s in segments if s.topic == topic), {p: o for (t, p), o in at.items() if t == topic}))
         for topic in sorted({segment.topic for segment in segments})

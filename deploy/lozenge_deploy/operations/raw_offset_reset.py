@@ -1,6 +1,6 @@
-"""Offset reset of upstream: moves its group to other offsets of the raw topics, and records that in its coverage.
+"""Offset reset of a normaliser: moves its group to other offsets of the raw topics, and records that in its coverage.
 
-Upstream belongs to no agent: an operator has to stop it first. The offsets of a raw topic and their coverage
+A normaliser belongs to no agent: an operator has to stop it first. The offsets of a raw topic and their coverage
 segment change in one transaction.
 """
 
@@ -11,7 +11,6 @@ from datetime import datetime
 from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.kafka.group_offsets import ConsumerGroup, committed
 from lozenge.kafka.settings import KafkaSettings
@@ -31,36 +30,36 @@ Target = Callable[[str, Sequence[PartitionProgress]], dict[int, int]]
 
 @dataclass(frozen=True)
 class RawProgress:
-    """The progress of upstream on one raw topic."""
+    """The progress of a normaliser on one raw topic."""
 
     topic: str
     partitions: Sequence[PartitionProgress]
 
 
-def raw_progress(kafka: KafkaSettings, only: str | None = None) -> list[RawProgress]:
-    """The progress of upstream on each raw topic that it has read, or on `only` one; raises UsageError."""
+def raw_progress(kafka: KafkaSettings, app: str, only: str | None = None) -> list[RawProgress]:
+    """The progress of `app` on each raw topic that it has read, or on `only` one; raises UsageError."""
     existing = partitions(kafka)
-    known = {p.topic for p in committed(kafka, UPSTREAM)} | {segment.topic for segment in _segments(kafka)}
+    known = {p.topic for p in committed(kafka, app)} | {segment.topic for segment in _segments(kafka, app)}
     topics = sorted(topic for topic in known if topic in existing)
     if only is not None:
         wanted = kafka.topics.prefixed(only)
         topics = [topic for topic in topics if topic in (only, wanted)]
     if not topics:
         raise UsageError(
-            f"looking for the offsets of upstream{f' on {only}' if only else ''}: it has committed none",
+            f"looking for the offsets of {app}{f' on {only}' if only else ''}: it has committed none",
             hint=f"raw topics that it has read: {', '.join(sorted(known)) or 'none'}",
         )
-    return [RawProgress(topic, list(_progress(kafka, topic, existing[topic]))) for topic in topics]
+    return [RawProgress(topic, list(_progress(kafka, app, topic, existing[topic]))) for topic in topics]
 
 
-def plan(kafka: KafkaSettings, progress: Sequence[RawProgress], target: Target) -> list[OffsetReset]:
+def plan(app: str, progress: Sequence[RawProgress], target: Target) -> list[OffsetReset]:
     """The resets of the topics of `progress`; raises UsageError with every offset that a topic does not have."""
     return [
         OffsetReset(
-            UPSTREAM,
+            app,
             each.topic,
             current={p.partition: p.position for p in each.partitions},
-            target=checked_target(UPSTREAM, each.topic, each.partitions, target(each.topic, each.partitions)),
+            target=checked_target(app, each.topic, each.partitions, target(each.topic, each.partitions)),
             state="keep",
             consequence=None,
         )
@@ -73,29 +72,29 @@ def at_moment(kafka: KafkaSettings, moment: datetime) -> Target:
     return lambda topic, progress: offsets_at(kafka, topic, len(progress), moment)
 
 
-def await_stopped(kafka: KafkaSettings, limit: float, waiting: Callable[[], None]) -> None:
-    """Returns once no instance is a member of the group; calls `waiting` if that is not so at once.
+def await_stopped(kafka: KafkaSettings, app: str, limit: float, waiting: Callable[[], None]) -> None:
+    """Returns once no instance of `app` is a member of its group; calls `waiting` if that is not so at once.
 
     Raises UsageError after `limit` seconds.
     """
-    if _is_empty(kafka):
+    if _is_empty(kafka, app):
         return
     waiting()
-    if not wait_until(lambda: _is_empty(kafka), limit, poll=0.2):
+    if not wait_until(lambda: _is_empty(kafka, app), limit, poll=0.2):
         raise UsageError(
-            "resetting the offsets of upstream: an instance still runs; nothing has changed",
-            hint="stop it, for example with `docker compose stop upstream`; --folder names that of a platform "
+            f"resetting the offsets of {app}: an instance still runs; nothing has changed",
+            hint=f"stop it, for example with `docker compose stop {app}`; --folder names that of a platform "
             "that `lozenge up` runs",
         )
 
 
-def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]:
-    """Commits each reset; yields each as one line. Raises Fenced, BrokerUnavailable."""
-    segments, coverage = _segments(kafka), kafka.topics.detector(UPSTREAM).coverage
-    writer = TransactionalWriter(kafka, f"{UPSTREAM}@offsets")
+def commit(kafka: KafkaSettings, app: str, resets: Sequence[OffsetReset]) -> Iterator[str]:
+    """Commits each reset of `app`; yields each as one line. Raises Fenced, BrokerUnavailable."""
+    segments, coverage = _segments(kafka, app), kafka.topics.detector(app).coverage
+    writer = TransactionalWriter(kafka, f"{app}@offsets")
     writer.fence()
     for reset in resets:
-        group = ConsumerGroup(kafka, UPSTREAM, reset.topic, len(reset.current))
+        group = ConsumerGroup(kafka, app, reset.topic, len(reset.current))
         try:
             before = group.read()
             ended = processed_offsets(
@@ -114,12 +113,12 @@ def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]
             group.close()
 
 
-def _segments(kafka: KafkaSettings) -> list[CoverageSegment]:
-    return read_log(kafka, kafka.topics.detector(UPSTREAM).coverage, CoverageSegment)
+def _segments(kafka: KafkaSettings, app: str) -> list[CoverageSegment]:
+    return read_log(kafka, kafka.topics.detector(app).coverage, CoverageSegment)
 
 
-def _progress(kafka: KafkaSettings, topic: str, count: int) -> Iterator[PartitionProgress]:
-    group = ConsumerGroup(kafka, UPSTREAM, topic, count)
+def _progress(kafka: KafkaSettings, app: str, topic: str, count: int) -> Iterator[PartitionProgress]:
+    group = ConsumerGroup(kafka, app, topic, count)
     try:
         glanced = group.glance()
         for p, (low, end) in group.bounds().items():
@@ -128,11 +127,9 @@ def _progress(kafka: KafkaSettings, topic: str, count: int) -> Iterator[Partitio
         group.close()
 
 
-def _is_empty(kafka: KafkaSettings) -> bool:
-    admin, group = (
-        AdminClient(kafka.client()),
-        kafka.topics.prefixed(UPSTREAM),
-    )  # it has to live until the answer is there
+def _is_empty(kafka: KafkaSettings, app: str) -> bool:
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    group = kafka.topics.prefixed(app)
     try:
         found = admin.describe_consumer_groups([group], request_timeout=CALL_SECONDS)[group].result()
     except KafkaException as error:

@@ -47,8 +47,14 @@ def _found(file: Path, streams: Streams) -> DetectorFolder:
     return DetectorFolder(name, version, declaration, file.parent, stream)
 
 
+def streams_of(detectors: Sequence[DetectorFolder]) -> list[StreamDefinition]:
+    """The streams that these detectors read, by name."""
+    found = {detector.stream.name: detector.stream for detector in detectors}
+    return [found[name] for name in sorted(found)]
+
+
 def rekeys_of(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
-    """The keys, apart from the first of a stream, by which upstream must also write the events."""
+    """The keys, apart from the first, by which the stream that these detectors read must also be written."""
     wanted = {d.stream.key(d.declaration.key) for d in detectors}
     copies = {copy for d in detectors for copy in d.stream.copies}
     return tuple(sorted((copies | wanted) - {d.stream.primary for d in detectors}))

@@ -5,18 +5,19 @@ from collections.abc import Iterable
 
 from lozenge.contracts.topics import LIST_NAME, Topics, reference_list
 
-_APP = "[a-z0-9_]+"
+_NAME = "[a-z0-9_]+"
+_APP = "[a-z0-9_-]+"
 _PLACEHOLDER = "{app}"
 
 
 def alert_topics(topics: Topics) -> str:
     """A regular expression for the alert topics of all detectors, as a subscription of librdkafka takes it."""
-    return f"^{_pattern(topics.detector(_PLACEHOLDER).alerts, _APP)}$"
+    return f"^{_pattern(topics.detector(_PLACEHOLDER).alerts, _NAME)}$"
 
 
 def detector_of(topics: Topics, alert_topic: str) -> str:
     """The detector that owns an alert topic; raises ValueError for any other topic."""
-    match = re.fullmatch(_pattern(topics.detector(_PLACEHOLDER).alerts, f"({_APP})"), alert_topic)
+    match = re.fullmatch(_pattern(topics.detector(_PLACEHOLDER).alerts, f"({_NAME})"), alert_topic)
     if match is None:
         raise ValueError(f"{alert_topic} is not an alert topic")
     return match.group(1)
@@ -30,7 +31,7 @@ def app_of_dead_letters(topics: Topics, topic: str) -> str | None:
 
 def event_topics(topics: Topics, existing: Iterable[str], key: str) -> list[str]:
     """Those of `existing` that hold events of a stream keyed by `key`: copies by it first, then streams' own topics."""
-    forms = [_pattern(topics.events(_PLACEHOLDER, by), _APP) for by in (key, None)]
+    forms = [_pattern(topics.events(_PLACEHOLDER, by), _NAME) for by in (key, None)]
     return [name for form in forms for name in sorted(existing) if re.fullmatch(form, name)]
 
 

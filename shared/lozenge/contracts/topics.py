@@ -18,8 +18,19 @@ DEAD_LETTER_BYTES = 2 * 1024 * 1024
 """A dead letter is its record with more headers, so it is larger than the largest record of the source topic."""
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
-STAGES = (UPSTREAM, DOWNSTREAM)
-"""The apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
+"""Apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
+NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
+"""The names that the normaliser of a stream can have; no detector can have one with a hyphen."""
+
+
+def is_upstream(app: str) -> bool:
+    """Whether an app is the normaliser of a stream."""
+    return re.fullmatch(NORMALISER, app) is not None
+
+
+def is_stage(app: str) -> bool:
+    """Whether an app is part of the platform and no detector."""
+    return app == DOWNSTREAM or is_upstream(app)
 
 
 def kept_for(time: timedelta) -> Mapping[str, str]:
@@ -108,7 +119,7 @@ class Topics:
         return self.prefixed("lozenge.logs.v1")
 
     def dead_letters(self, app: str) -> str:
-        """The dead-letter topic of one app ("upstream", "downstream" or a detector)."""
+        """The dead-letter topic of one app: a normaliser, "downstream" or a detector."""
         return self.prefixed(f"pay.dlq.{app}.v1")
 
     def resolutions(self, app: str) -> Topic:
@@ -128,13 +139,19 @@ class Topics:
         """The topics of a release that runs next to the live one."""
         return ShadowTopics(self, detector, release)
 
+    def normaliser(self, app: str) -> list[Topic]:
+        """What the normaliser `app` writes next to the events: dead letters, and which raw records it has processed."""
+        return [self._dead_letters(app), Topic(self.detector(app).coverage, 1, _KEPT)]
+
+    def _dead_letters(self, app: str) -> Topic:
+        return Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS})
+
     def platform_topics(self) -> list[Topic]:
         """Topics that exist whatever streams and detectors there are."""
         return [
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
             Topic(self.feedback, self.partitions, _KEPT),
-            *(Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}) for app in STAGES),
-            Topic(self.detector(UPSTREAM).coverage, 1, _KEPT),
+            self._dead_letters(DOWNSTREAM),
             *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),

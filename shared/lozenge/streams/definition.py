@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from lozenge.contracts.schemas import Schema, derived_id, settled
-from lozenge.contracts.topics import Topic, Topics, kept_for
+from lozenge.contracts.topics import UPSTREAM, Topic, Topics, kept_for
 from lozenge.durations import TextDuration
 from lozenge.streams.fields import Field, fields_of, on_the_wire
 
@@ -52,7 +52,8 @@ class StreamDefinition(BaseModel):
     """One kind of event. `keys` are its entities and the field of each; the first one keys its topic.
 
     `copies` are the keys by which upstream always writes the events again. `tokens` are the fields that hold a keyed
-    token, and the word that it begins with. `avro` is the content of `event.avsc`, `raw_topics` those of its mappings.
+    token, and the word that it begins with. `app` is the name of its normaliser in groups, dead letters, coverage,
+    metrics and logs. `avro` is the content of `event.avsc`; `raw_topics` and `sources` are those of its mappings.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,7 +66,9 @@ class StreamDefinition(BaseModel):
     tokens: dict[str, str] = {}
     retention: TextDuration = RETENTION
     future_cap: TextDuration = FUTURE_CAP
+    app: str = UPSTREAM
     raw_topics: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     avro: dict[str, Any]
 
     @property
@@ -123,7 +126,8 @@ class StreamDefinition(BaseModel):
         return topics.events(self.name, None if self.key(key) == self.primary else key)
 
     def topics(self, topics: Topics, copies: Collection[str]) -> list[Topic]:
-        """Its topics: raw ones, events, and `copies` by other keys."""
+        """Its topics: raw ones, events and `copies` by other keys, and what its normaliser writes next to them."""
         names = [*map(topics.prefixed, self.raw_topics), self.events(topics)]
         names += [self.events(topics, key) for key in copies]
-        return [Topic(name, topics.partitions, kept_for(self.retention)) for name in names]
+        records = [Topic(name, topics.partitions, kept_for(self.retention)) for name in names]
+        return [*records, *topics.normaliser(self.app)]

@@ -1,7 +1,7 @@
 """Reads a stream from its folder, or its definition from the copy that a release has.
 
 upstream/streams/<name>/
-  stream.toml            title, owner, keys, copies, tokens, retention, future cap
+  stream.toml            title, owner, keys, copies, tokens, retention, future cap, app
   event.avsc             the team's own fields, as an Avro record
   mappings/<source>.toml what becomes of each raw format
   samples/               raw records, and what must become of them
@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.contracts.display_text import is_blank
+from lozenge.contracts.topics import NORMALISER, UPSTREAM
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
@@ -52,6 +53,7 @@ class _Declaration(BaseModel):
     tokens: dict[str, _Name] = {}
     retention: TextDuration = RETENTION
     future_cap: TextDuration = FUTURE_CAP
+    app: Annotated[str, Field(pattern=f"^{NORMALISER}$")] = ""
 
     @model_validator(mode="after")
     def _copies_are_keys(self) -> "_Declaration":
@@ -76,8 +78,9 @@ def read(folder: Path) -> StreamDefinition:
         found += [f"{DECLARATION}: {problem}" for problem in _mismatches(declared, avro)]
     if found or declared is None or avro is None:
         raise ConfigError(f"reading the stream {folder}: {len(found)} problem(s)", problems=found, hint=_FIX)
-    raw = tuple(dict.fromkeys(_raw_topics(folder / MAPPINGS)))
-    return StreamDefinition(name=name, avro=avro, raw_topics=raw, **declared.model_dump())
+    given = declared.model_dump() | {"app": declared.app or f"{UPSTREAM}-{name}"}
+    topics, sources = (_named(folder / MAPPINGS, what) for what in ("topic", "source"))
+    return StreamDefinition(name=name, avro=avro, raw_topics=topics, sources=sources, **given)
 
 
 def write_copy(definition: StreamDefinition, folder: Path) -> None:
@@ -153,13 +156,14 @@ def _mismatches(declared: _Declaration, avro: dict[str, Any]) -> Iterator[str]:
         yield f"keys: {first} keys the topic, so it cannot be optional"
 
 
-def _raw_topics(folder: Path) -> Iterator[str]:
-    """The topics that the mappings name; what is wrong in a mapping is found where it is read as a whole."""
+def _named(folder: Path, what: str) -> tuple[str, ...]:
+    """What the mappings name, each once; what is wrong in a mapping is found where it is read as a whole."""
+    found = list[str]()
     for file in sorted(folder.glob("*.toml")):
         text = _text(file, [])
         try:
-            topic = tomllib.loads(text or "").get("topic")
+            name = tomllib.loads(text or "").get(what)
         except (tomllib.TOMLDecodeError, RecursionError):
             continue
-        if isinstance(topic, str):
-            yield topic
+        found += [name] if isinstance(name, str) else []
+    return tuple(dict.fromkeys(found))

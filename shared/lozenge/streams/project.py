@@ -65,6 +65,14 @@ class Streams:
         looked = f"there is no stream {name}" if name else "no stream is named"
         raise UsageError(f"looking for a stream in {self.folder}: {looked}", hint=f"name one of {have}")
 
+    def of_app(self, app: str) -> StreamDefinition:
+        """The stream that `app` normalises; raises UsageError."""
+        for each in self.definitions:
+            if each.app == app:
+                return each
+        have = ", ".join(each.app for each in self.definitions)
+        raise UsageError(f"looking for {app} in {self.folder}: no stream has that normaliser", hint=f"there are {have}")
+
 
 def streams_folder(near: Path | None = None) -> Path:
     """The folder of this process's streams; raises ConfigError if there is none."""
@@ -93,7 +101,7 @@ def folders_in(folder: Path) -> Iterator[Path]:
 
 
 def _shared_names(found: list[StreamDefinition]) -> Iterator[str]:
-    """What two streams would write over each other: the subject of a schema, a raw topic."""
+    """What two streams would write over each other: the subject of a schema, a raw topic, ids, offsets."""
     for number, one in enumerate(found):
         for other in found[:number]:
             name = f"{one.avro['namespace']}.{one.avro['name']}"
@@ -101,3 +109,7 @@ def _shared_names(found: list[StreamDefinition]) -> Iterator[str]:
                 yield f"{one.name}/event.avsc: {other.name} has a record {name} too: give it another name"
             for topic in {*one.raw_topics} & {*other.raw_topics}:
                 yield f"{one.name}/mappings: {other.name} reads {topic} too: a raw topic belongs to one stream"
+            for source in {*one.sources} & {*other.sources}:
+                yield f"{one.name}/mappings: {other.name} has a source {source} too: ids of events could be equal"
+            if one.app == other.app:
+                yield f"{one.name}/{DECLARATION}: app: the normaliser of {other.name} is {one.app} too"

@@ -22,6 +22,7 @@ from lozenge_deploy.releases.detector_catalog import detectors_in
 from lozenge_downstream.routing.config import Routing, routing
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_upstream.settings import UpstreamSettings
+from tests.streams import AUTH, STREAMS
 
 ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -65,13 +66,14 @@ def test_there_is_a_service_for_every_stage_and_no_detector_without_a_folder() -
 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_a_detectors_service_is_made_of_its_folder(name: str) -> None:
-    made = override(FOLDERS)["services"][name]
+    made = override(STREAMS.definitions, FOLDERS)["services"][name]
     assert made["image"] == f"lozenge/{name}:{version_of(ROOT / 'detectors' / name)}"
     assert SERVICES.get(name, made) == made, f"make the service {name} in docker-compose.yml as `make compose` would"
 
 
 def test_upstream_writes_the_copies_that_the_detectors_read() -> None:
-    made = override([folder for folder in FOLDERS if folder.name in SERVICES])["services"]["upstream"]
+    found = [folder for folder in FOLDERS if folder.name in SERVICES]
+    made = override([AUTH], found)["services"]["upstream"]
     assert made["environment"].items() <= SERVICES["upstream"]["environment"].items()
 
 
@@ -82,10 +84,20 @@ def test_a_new_folder_gets_a_service(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lozenge_deploy.local.compose", str(folder.parent), str(tmp_path / "override.yml")]
     subprocess.run(command, check=True, timeout=60)
     made = yaml.safe_load((tmp_path / "override.yml").read_text("utf-8"))
-    assert made["services"].keys() == {"upstream", "newcomer"}
+    assert made["services"].keys() == {"newcomer", *(stream.app for stream in STREAMS.definitions)}
     assert made["services"]["newcomer"]["build"]["args"] == {"DETECTOR": "newcomer"}
-    assert made["services"]["upstream"]["environment"] == {"LOZENGE_UPSTREAM_REKEYS": '["account", "terminal"]'}
+    assert made["services"]["upstream"]["environment"] == {
+        "LOZENGE_UPSTREAM_STREAM": "auth",
+        "LOZENGE_UPSTREAM_REKEYS": '["account", "terminal"]',
+    }
     assert made["volumes"].keys() == {"newcomer"}
+
+
+def test_a_further_stream_has_a_service_like_upstream() -> None:
+    login = AUTH.model_copy(update={"name": "login", "app": "upstream-login", "copies": ()})
+    made = override([AUTH, login], FOLDERS)["services"]["upstream-login"]
+    assert made["extends"] == {"file": "docker-compose.yml", "service": "upstream"}
+    assert made["environment"] == {"LOZENGE_UPSTREAM_STREAM": "login", "LOZENGE_UPSTREAM_REKEYS": "[]"}
 
 
 def test_the_broker_is_the_embedded_ones_version() -> None:

@@ -17,7 +17,7 @@ from lozenge_deploy.local.platform_request import FILE, Requested, request, requ
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import invoke
-from tests.streams import FOLDER
+from tests.streams import STREAMS
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 
@@ -25,11 +25,12 @@ KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 def test_a_request_is_remembered_and_the_next_one_changes_only_what_it_names(tmp_path: Path) -> None:
     assert requested(tmp_path) == Requested()
     request(tmp_path, feed=50.0, port=19092)
-    assert request(tmp_path, instances=2) == requested(tmp_path) == Requested(19092, 50.0, "", 2)
+    count = {"upstream": 2}
+    assert request(tmp_path, normalisers=count) == requested(tmp_path) == Requested(19092, 50.0, "", count)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "null", '{"feed": "fast"}', '{"instances": 0}', '{"port": 99999}', "\ufeff{}"]
+    "text", ["", "[]", "null", '{"feed": "fast"}', '{"normalisers": {"upstream": 0}}', '{"port": 99999}', "\ufeff{}"]
 )
 def test_a_file_that_cannot_be_read_is_named_and_changes_nothing_of_what_runs(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
@@ -41,8 +42,8 @@ def test_a_file_that_cannot_be_read_is_named_and_changes_nothing_of_what_runs(tm
 
 
 def test_feed_and_routing_file_are_programs_and_variables(tmp_path: Path) -> None:
-    assert "feed" not in programs(tmp_path, KAFKA, FOLDER, (), Requested())
-    found = programs(tmp_path, KAFKA, FOLDER, (), Requested(feed=50.0, routing="/r.toml"))
+    assert "feed" not in programs(tmp_path, KAFKA, STREAMS, (), Requested())
+    found = programs(tmp_path, KAFKA, STREAMS, (), Requested(feed=50.0, routing="/r.toml"))
     assert list(found["feed"].command)[-2:] == ["--rate", "50"]
     assert found["downstream"].environment(0)["LOZENGE_DOWNSTREAM_ROUTING"] == "/r.toml"
 

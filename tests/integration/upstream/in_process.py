@@ -20,18 +20,22 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.internals import driver_jvm
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
+from lozenge.streams.project import Streams
 from lozenge_upstream.normalise.mapping_files import load
+from lozenge_upstream.service import output_of
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
+from lozenge_upstream.streaming.group_membership import transactional_id
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.queries import Queries
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.upstream_bench import DEADLINE_SECONDS, KEY
-from tests.streams import AUTH, AUTH_MAPPINGS, output
+from tests.streams import STREAMS
 
-INSTANCE = "upstream-in-process"
+NAME = "in-process"
+INSTANCE = transactional_id("upstream", NAME)
 POINTS = ("before begin", "before send", "before send_offsets", "before commit", "after commit")
 
 
@@ -111,21 +115,24 @@ def run_until(
     kafka: KafkaSettings,
     make: type[TransactionalProducer] = TransactionalProducer,
     sources: Collection[str] = ("auth_json", "auth_iso8583"),
+    streams: Streams = STREAMS,
+    stream: str = "auth",
     **settings: Any,
 ) -> Counter[str]:
     """Runs an instance on all partitions of `sources` until `condition` holds for its metrics, which are the result."""
+    definition = streams.get(stream)
     given = UpstreamSettings(token_key=KEY, **{"trigger_seconds": 0.2} | settings)  # type: ignore[arg-type]
     mappings = [
         m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)})
-        for m in load(AUTH_MAPPINGS, AUTH)
+        for m in load(streams.mappings(definition), definition)
         if m.source in sources
     ]
     counts = topic_admin.partitions(kafka)
     length = RealtimeBatchDuration(spark, given.short_batches)
-    target = output(kafka, *(AUTH.copies if given.rekeys is None else given.rekeys))
+    target = output_of(definition, given.rekeys, kafka.topics)
     queries = Queries(spark, kafka, given, target, mappings, counts, length)
-    metrics = UpstreamMetrics("upstream", INSTANCE)
-    position = Position(kafka, "upstream", target)
+    metrics = UpstreamMetrics(target.app, NAME)
+    position = Position(kafka, target.app, target)
     deadline = time.monotonic() + DEADLINE_SECONDS
 
     def samples() -> Counter[str]:
@@ -135,7 +142,7 @@ def run_until(
         assert time.monotonic() < deadline, f"the instance has not come to its end: {samples()}"
         return bool(condition(samples()))
 
-    sink = Sink(make(spark, kafka, INSTANCE, without_member(spark, kafka)))
+    sink = Sink(make(spark, kafka, transactional_id(target.app, NAME), without_member(spark, kafka, target.app)))
     try:
         PartitionWorker(queries, given.mode, sink, position).run(
             {mapping.topic: range(counts[mapping.topic]) for mapping in mappings},

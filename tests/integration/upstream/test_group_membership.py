@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge_upstream.streaming.group_membership import UpstreamMembership
+from lozenge_upstream.streaming.group_membership import UpstreamMembership, transactional_id
 from lozenge_upstream.streaming.held_assignment import Assignment
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
@@ -34,7 +34,7 @@ class Group:
 
     def join(self, name: str) -> "Instance":
         """A new instance, which leaves at the end of the test at the latest."""
-        instance = Instance(self, self._spark, f"{self.name}-{name}")
+        instance = Instance(self, self._spark, transactional_id(self.name, name))
         self._closing.callback(instance.membership.close)
         return instance
 

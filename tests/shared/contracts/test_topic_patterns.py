@@ -29,7 +29,8 @@ def test_an_alert_topic_names_its_detector(topics: Topics) -> None:
 
 @pytest.mark.parametrize("topics", [PLAIN, OTHER])
 def test_a_dead_letter_topic_names_its_app(topics: Topics) -> None:
-    assert app_of_dead_letters(topics, topics.dead_letters("upstream")) == "upstream"
+    for app in ("upstream", "upstream-login", "large_amount"):
+        assert app_of_dead_letters(topics, topics.dead_letters(app)) == app
     shadow = topics.dead_letters(topics.shadow("large_amount", "r7").name)
     strangers = (topics.events("auth"), shadow, Topics("x").dead_letters("upstream"))
     assert [app_of_dead_letters(topics, name) for name in strangers] == [None] * 3

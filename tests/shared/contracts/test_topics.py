@@ -5,7 +5,8 @@ import re
 import pytest
 
 from lozenge.contracts.topic_patterns import name_of_list
-from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, reference_list
+from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, is_stage, is_upstream, reference_list
+from lozenge_deploy.releases.lint.names import name_problem
 from tests.streams import AUTH, RAW_ISO, RAW_JSON
 
 PLAIN = Topics()
@@ -85,3 +86,12 @@ def test_what_a_list_was_can_be_read_for_as_long_as_any_record_read_with_it() ->
 def test_events_are_kept_for_the_declared_time() -> None:
     events = next(t for t in AUTH.topics(PLAIN, ()) if t.name == PLAIN.events("auth"))
     assert events.config["retention.ms"] == str(round(AUTH.retention.total_seconds() * 1000))
+
+
+def test_no_detector_has_the_name_of_a_normaliser() -> None:
+    assert [is_upstream(app) for app in ("upstream", "upstream-login", "downstream", "upstream_login")] == [
+        *(True, True),
+        *(False, False),
+    ]
+    assert [is_stage(app) for app in ("upstream-login", "downstream", "large_amount")] == [True, True, False]
+    assert name_problem("upstream-login")

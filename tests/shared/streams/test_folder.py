@@ -81,9 +81,16 @@ def test_a_stream_of_any_names_and_types_is_read(tmp_path: Path) -> None:
         ("acme.PLC", "172800000"),
         ("acme.pay.canonical.sensors.v1", "172800000"),
         ("acme.pay.canonical.sensors.by-hall.v1", "172800000"),
+        ("acme.pay.dlq.upstream-sensors.v1", "2592000000"),
+        ("acme.lozenge.coverage.upstream-sensors.v1", "-1"),
     ]
     assert stream.events(topics, "machine") == stream.events(topics) == "acme.pay.canonical.sensors.v1"
     assert stream.column("") == "machine"
+    assert (stream.app, stream.sources) == ("upstream-sensors", ("plc",))
+
+
+def test_a_stream_may_name_its_normaliser(tmp_path: Path) -> None:
+    assert read(written(tmp_path, DECLARATION + 'app = "upstream"\n')).app == "upstream"
 
 
 def test_a_copy_in_a_release_is_the_definition(tmp_path: Path) -> None:
@@ -104,6 +111,7 @@ def test_a_copy_in_a_release_is_the_definition(tmp_path: Path) -> None:
         (DECLARATION.replace('"2d"', '"soon"'), "stream.toml line 5: retention: 'soon' is not a duration"),
         (DECLARATION + 'tokens = { badge = "badge" }\n', "stream.toml: tokens: there is no field badge"),
         (DECLARATION + "keys = 1\n", "stream.toml: not TOML"),
+        (DECLARATION + 'app = "normaliser"\n', "stream.toml line 6: app: String should match pattern"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_the_declaration_is_named(tmp_path: Path, declaration: str, problem: str) -> None:

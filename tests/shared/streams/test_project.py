@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import ConfigError, UsageError
+from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.folder import write_copy
 from lozenge.streams.project import STREAMS_VARIABLE, Streams, streams_folder
 from tests.streams import AUTH, FOLDER
@@ -15,8 +16,10 @@ def _no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(STREAMS_VARIABLE)
 
 
-def other(name: str, record: str, topic: str) -> object:
-    return AUTH.model_copy(update={"name": name, "avro": AUTH.avro | {"name": record}, "raw_topics": (topic,)})
+def other(name: str, record: str, topic: str, app: str, source: str) -> StreamDefinition:
+    avro = AUTH.avro | {"name": record}
+    changed = {"name": name, "avro": avro, "raw_topics": (topic,), "sources": (source,), "app": app}
+    return AUTH.model_copy(update=changed)
 
 
 def test_they_are_those_of_the_project_around_the_present_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +44,8 @@ def test_or_of_the_folder_that_the_setting_names(monkeypatch: pytest.MonkeyPatch
 
 
 def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
-    for each in (AUTH, other("login", "Login", "LOGIN")):
-        write_copy(each, tmp_path)  # type: ignore[arg-type]
+    for each in (AUTH, other("login", "Login", "LOGIN", "upstream-login", "login_json")):
+        write_copy(each, tmp_path)
     streams = Streams.of(tmp_path)
     assert streams.get("auth") == AUTH
     for name in ("", "claims"):
@@ -51,11 +54,23 @@ def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
 
 
 def test_two_streams_that_would_write_over_each_other_are_refused(tmp_path: Path) -> None:
-    for each in (AUTH, other("login", AUTH.avro["name"], "AUTH-JSON")):
-        write_copy(each, tmp_path)  # type: ignore[arg-type]
+    for each in (AUTH, other("login", AUTH.avro["name"], "AUTH-JSON", AUTH.app, AUTH.sources[0])):
+        write_copy(each, tmp_path)
     with pytest.raises(ConfigError) as refused:
         Streams.of(tmp_path)
-    assert [problem.partition(":")[0] for problem in refused.value.problems] == ["login/event.avsc", "login/mappings"]
+    assert [problem.partition(":")[0] for problem in refused.value.problems] == [
+        "login/event.avsc",
+        "login/mappings",
+        "login/mappings",
+        "login/stream.toml",
+    ]
+
+
+def test_a_normaliser_names_its_stream() -> None:
+    streams = Streams.of(FOLDER)
+    assert streams.of_app("upstream") == AUTH
+    with pytest.raises(UsageError, match="no stream has that normaliser"):
+        streams.of_app("upstream-claims")
 
 
 def test_a_folder_without_streams_is_refused(tmp_path: Path) -> None:

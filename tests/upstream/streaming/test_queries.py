@@ -66,7 +66,7 @@ def test_micro_batches_read_the_output_first_and_know_how_far_the_output_is_ahea
 ) -> None:
     at, writer, progress = position(SINCE), sink(calls), object()
     queries.micro_batches(START, writer, at, progress, ended)  # type: ignore[arg-type]
-    options = {"tasks": 6, "trigger_seconds": 3, "stop_seconds": 4, "ended": ended}
+    options = {"name": "upstream", "tasks": 6, "trigger_seconds": 3, "stop_seconds": 4, "ended": ended}
     assert calls == [
         ("recovery read", SINCE, ("terminal",)),
         ("stream", START, UNTIL, True),
@@ -81,7 +81,13 @@ def test_real_time_mode_marks_the_group_before_it_writes_ahead(
 ) -> None:
     at, writer, progress = position(since), sink(calls), object()
     queries.realtime(START, writer, at, progress, ended)  # type: ignore[arg-type]
-    options = {"producer": ("upstream-realtime", "0"), "length": "length", "commit_seconds": 50, "ended": ended}
+    options = {
+        "name": "upstream",
+        "producer": ("upstream-realtime", "0"),
+        "length": "length",
+        "commit_seconds": 50,
+        "ended": ended,
+    }
     assert calls == [
         ("recovery read", since, ("terminal",)),
         ("stream", START, UNTIL, False),

@@ -17,7 +17,7 @@ def test_it_resumes_at_the_committed_offsets_and_at_the_earliest_of_what_it_neve
         1: CommittedRaw(-1, None, 7, 9),
         2: CommittedRaw(300, OURS, 0, 300),
     }
-    assert start_offsets("AUTH-JSON", committed, None, "id") == {0: 200, 1: 7, 2: 300}
+    assert start_offsets("upstream", "AUTH-JSON", committed, None, "id") == {0: 200, 1: 7, 2: 300}
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_records_that_are_gone_are_named_with_the_command_that_accepts_it(
     at: CommittedRaw, input_id: str, problem: str
 ) -> None:
     with pytest.raises(OffsetsLost) as caught:
-        start_offsets("AUTH-JSON", {0: at}, KNOWN, input_id)
+        start_offsets("upstream-login", "AUTH-JSON", {0: at}, KNOWN, input_id)
     assert problem in str(caught.value)
     assert "AUTH-JSON" in caught.value.message
-    assert "`lozenge offsets upstream --earliest`" in (caught.value.hint or "")
+    assert "`lozenge offsets upstream-login --earliest`" in (caught.value.hint or "")
 
 
 def test_offsets_of_another_tool_are_noticed() -> None:

@@ -37,9 +37,19 @@ class StreamOutput:
         return self.stream.events(self.topics)
 
     @property
+    def app(self) -> str:
+        """The name of its normaliser."""
+        return self.stream.app
+
+    @property
     def dead_letters(self) -> str:
         """The topic of raw records that are no events."""
-        return self.topics.dead_letters(UPSTREAM)
+        return self.topics.dead_letters(self.app)
+
+    @property
+    def coverage(self) -> str:
+        """The topic of which raw records were processed."""
+        return self.topics.detector(self.app).coverage
 
     @property
     def keys(self) -> dict[str, str]:
@@ -49,9 +59,8 @@ class StreamOutput:
 
     def contracts(self) -> list[Topic]:
         """Every topic that upstream writes for it."""
-        written = {*self.keys, self.dead_letters, self.topics.detector(UPSTREAM).coverage}
-        declared = [*self.stream.topics(self.topics, self.copies), *self.topics.platform_topics()]
-        return [topic for topic in declared if topic.name in written]
+        written = {*self.keys, self.dead_letters, self.coverage}
+        return [topic for topic in self.stream.topics(self.topics, self.copies) if topic.name in written]
 
 
 def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions_of: dict[str, int]) -> DataFrame:
@@ -72,7 +81,9 @@ def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions
     dead_letters = _dead_letter(target.dead_letters, partitions_of)
     return (
         normalised.withColumn("_value", F.when(good, _event(source, stream)).otherwise(F.col("value")))
-        .withColumn("_headers", F.when(good, _event_headers(source, stream)).otherwise(_dead_letter_headers()))
+        .withColumn(
+            "_headers", F.when(good, _event_headers(source, stream)).otherwise(_dead_letter_headers(target.app))
+        )
         .withColumn("_targets", F.when(good, events).when(_is_skipped(), _nowhere()).otherwise(dead_letters))
         .select(
             F.explode("_targets").alias("_target"),
@@ -157,7 +168,7 @@ def _dead_letter(topic: str, partitions_of: dict[str, int]) -> Column:
     return F.array(target)
 
 
-def _dead_letter_headers() -> Column:
+def _dead_letter_headers(app: str) -> Column:
     """What `lozenge.contracts.dead_letters.dead_letter_headers` adds, with the same precedence."""
     original = F.coalesce(F.col("headers"), F.array().cast(headers.TYPE))
     kept = F.filter(original, lambda header: ~header["key"].isin(d.ATTEMPT, d.RAW_POSITION))
@@ -166,7 +177,7 @@ def _dead_letter_headers() -> Column:
         d.SOURCE_TOPIC: F.col("topic"),
         d.SOURCE_PARTITION: F.col("partition").cast("string"),
         d.SOURCE_OFFSET: F.col("offset").cast("string"),
-        d.APP: F.lit(UPSTREAM),
+        d.APP: F.lit(app),
         d.STAGE: stage,
         d.ERROR: F.lit("DecodeError"),
         d.MESSAGE: F.left("reason", F.lit(d.MESSAGE_LENGTH)),

@@ -12,7 +12,6 @@ from confluent_kafka import Message
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.record import Partition
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import DecodeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
@@ -33,7 +32,7 @@ class RawCoverage:
 
     def __init__(self, kafka: KafkaSettings, target: StreamOutput) -> None:
         self._kafka, self._target = kafka, target
-        self._topic = kafka.topics.detector(UPSTREAM).coverage
+        self._topic = target.coverage
 
     def begin(self, committed: Mapping[str, Mapping[int, CommittedRaw]]) -> dict[str, dict[int, int]]:
         """The offset at which each partition resumes; it is recorded that upstream processes from there on.
@@ -45,7 +44,7 @@ class RawCoverage:
         starts, new = {}, list[CoverageSegment]()
         for topic, partitions in committed.items():
             known, input_id = newest([s for s in segments if s.topic == topic]), topic_id(self._kafka, topic)
-            starts[topic] = start_offsets(topic, partitions, known, input_id)
+            starts[topic] = start_offsets(self._target.app, topic, partitions, known, input_id)
             if moved := moved_by_others(partitions, known):
                 assert known is not None
                 new.append(self._moved(topic, input_id, known, {p: starts[topic][p] for p in moved}))
@@ -54,13 +53,13 @@ class RawCoverage:
         return starts
 
     def _moved(self, topic: str, input_id: str, known: CoverageSegment, moved: Mapping[int, int]) -> CoverageSegment:
-        written = self._written_until()
+        app, written = self._target.app, self._written_until()
         ended = {p: max(known.since[p], written.get((topic, p), 0)) for p in moved}
         logger().error(
-            f"the offsets of {topic} were moved by another tool while upstream did not run; it resumes there",
+            f"the offsets of {topic} were moved by another tool while {app} did not run; it resumes there",
             processed_until=ended,
             resumes_at=dict(moved),
-            hint="`lozenge coverage upstream` shows the gap or the repetition; `lozenge offsets upstream` moves them",
+            hint=f"`lozenge coverage {app}` shows the gap or the repetition; `lozenge offsets {app}` moves them",
         )
         return _segment(OFFSETS_RESET, topic, input_id, ended, moved, by="another tool")
 

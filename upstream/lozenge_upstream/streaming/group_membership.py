@@ -118,7 +118,12 @@ class UpstreamMembership:
 
 def departed(begun: Iterable[str], group: str, members: Collection[str]) -> list[str]:
     """Of the transactional ids that have `begun` a transaction, those of instances that are no `members` of `group`."""
-    return [name for name in begun if name.startswith(f"{group}-") and name not in members]
+    return [name for name in begun if name.startswith(transactional_id(group, "")) and name not in members]
+
+
+def transactional_id(app: str, instance: str) -> str:
+    """That of an instance; no app's id begins as another's, since the name of an app has no full stop."""
+    return f"{app}.{instance}"
 
 
 class _Listener:

@@ -11,7 +11,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.durations import in_milliseconds
 from lozenge.process import logging
 from lozenge.spark.checkpoint import planned_ends
@@ -79,12 +78,15 @@ def run(
     position: Position,
     progress: Progress,
     *,
+    name: str,
     tasks: int,
     trigger_seconds: float,
     stop_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
-    """Writes `rows` batch by batch, each with `tasks` tasks, until `ended` is true; then the running batch completes.
+    """Writes `rows` batch by batch, each with `tasks` tasks, as the query `name`, until `ended` is true.
+
+    Then the running batch completes.
 
     A batch that takes longer than `stop_seconds` is aborted; the next owner of the partitions processes it again.
     Raises LozengeError if the query fails.
@@ -92,7 +94,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         writer = Writer(sink, position, progress, Path(folder), lambda batch: in_order(batch, tasks))
         query = (
-            rows.writeStream.queryName(UPSTREAM)
+            rows.writeStream.queryName(name)
             .option("checkpointLocation", Path(folder).as_uri())
             .trigger(processingTime=in_milliseconds(trigger_seconds))
             .foreachBatch(writer)

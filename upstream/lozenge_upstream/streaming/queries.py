@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.protocol.commit_metadata import CommitMetadata
@@ -53,6 +52,7 @@ class Queries:
             sink,
             position,
             progress,
+            name=self._target.app,
             tasks=self._partitions[self._target.events],
             trigger_seconds=self._settings.trigger_seconds,
             stop_seconds=self._settings.stop_seconds,
@@ -71,7 +71,10 @@ class Queries:
             sink,
             position,
             progress,
-            producer=SinkProducer(self._spark, f"{UPSTREAM}-realtime", self._kafka.spark() | UNBATCHED | LARGE_RECORDS),
+            name=self._target.app,
+            producer=SinkProducer(
+                self._spark, f"{self._target.app}-realtime", self._kafka.spark() | UNBATCHED | LARGE_RECORDS
+            ),
             length=self._length,
             commit_seconds=self._settings.commit_seconds,
             ended=ended,

@@ -5,7 +5,6 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark import kafka_source
 from lozenge.spark.checkpoint import Offsets
@@ -53,7 +52,7 @@ def stream(
     def source(mapping: Mapping) -> DataFrame:
         begin = {int(partition): offset for partition, offset in start[mapping.topic].items()}
         raw = kafka_source.stream(
-            spark, kafka, UPSTREAM, mapping.topic, begin, settings.max_offsets if bounded else None
+            spark, kafka, target.app, mapping.topic, begin, settings.max_offsets if bounded else None
         )
         return written.skip_written(
             outputs(normalise(raw, mapping, key), mapping.source, target, partitions),

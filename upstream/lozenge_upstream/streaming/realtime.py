@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, realtime_writer
 from lozenge.spark.live_lag import LiveLag, polling
@@ -36,25 +35,28 @@ def run(
     position: Position,
     progress: Progress,
     *,
+    name: str,
     producer: SinkProducer,
     length: RealtimeBatchDuration,
     commit_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
-    """Writes `rows` through `producer` until `ended` is true; then it ends at once, in the middle of a batch.
+    """Writes `rows` through `producer`, as the query `name`, until `ended` is true.
+
+    Then it ends at once, in the middle of a batch.
 
     Offsets are committed every `commit_seconds`, during warm-up more often: see `length`. Raises Fenced,
     BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        live = LiveLag(rows.sparkSession, UPSTREAM, position.offsets)
+        live = LiveLag(rows.sparkSession, name, position.offsets)
         query = (
             realtime_writer(
                 rows.select(*COLUMNS),
                 producer.options,
                 length.begin(commit_seconds),
             )
-            .queryName(UPSTREAM)
+            .queryName(name)
             .option("checkpointLocation", Path(folder).as_uri())
             .start()
         )

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.record import Partition
 from lozenge.contracts.schemas import Schema
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import ranges_since
 from lozenge.spark import avro
@@ -60,7 +59,7 @@ def recovery_read(
     highest = [
         _highest(records, origin).toArrow()
         for topic, origin in outputs.items()
-        if (records := _records(spark, kafka, topic, since)) is not None
+        if (records := _records(spark, kafka, target.app, topic, since)) is not None
     ]
     if not highest:
         return RecoveryRead()
@@ -72,9 +71,9 @@ def recovery_read(
     return RecoveryRead(spark.createDataFrame(found), until)
 
 
-def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:
+def _records(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, since: datetime) -> DataFrame | None:
     ranges = ranges_since(kafka, topic, kafka.topics.partitions, since)
-    return bounded(spark, kafka, UPSTREAM, topic, ranges) if ranges else None
+    return bounded(spark, kafka, app, topic, ranges) if ranges else None
 
 
 def _highest(records: DataFrame, origin: Column) -> DataFrame:

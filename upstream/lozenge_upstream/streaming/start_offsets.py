@@ -26,15 +26,17 @@ class CommittedRaw:
 
 
 def start_offsets(
-    topic: str, committed: Mapping[int, CommittedRaw], known: CoverageSegment | None, input_id: str
+    app: str, topic: str, committed: Mapping[int, CommittedRaw], known: CoverageSegment | None, input_id: str
 ) -> dict[int, int]:
-    """The offset at which each partition of `topic` resumes; its earliest where upstream never read it.
+    """The offset at which `app` resumes on each partition of `topic`; its earliest where it never read it.
 
     `known` is the newest coverage segment of the topic; `input_id` is the id of the present topic. Raises OffsetsLost
     with every partition that lacks the records to read next.
     """
     if known is not None and known.input_id not in ("", input_id):
-        raise _lost(topic, ["the topic was deleted and created again; the committed offsets are those of the old one"])
+        raise _lost(
+            app, topic, ["the topic was deleted and created again; the committed offsets are those of the old one"]
+        )
     problems = []
     for partition, at in sorted(committed.items()):
         if at.offset < 0 and known is not None and partition in known.since:
@@ -48,7 +50,7 @@ def start_offsets(
             gone = f"{at.earliest - at.offset} records {at.offset}-{at.earliest - 1}"
             problems.append(f"partition {partition}: {gone} were deleted before they were read")
     if problems:
-        raise _lost(topic, problems)
+        raise _lost(app, topic, problems)
     return {partition: at.offset if at.offset >= 0 else at.earliest for partition, at in committed.items()}
 
 
@@ -59,10 +61,10 @@ def moved_by_others(committed: Mapping[int, CommittedRaw], known: CoverageSegmen
     return [p for p, at in sorted(committed.items()) if at.offset >= 0 and at.metadata is None and p in known.since]
 
 
-def _lost(topic: str, problems: list[str]) -> OffsetsLost:
+def _lost(app: str, topic: str, problems: list[str]) -> OffsetsLost:
     return OffsetsLost(
-        f"starting upstream: {topic} no longer has the raw records to read next",
+        f"starting {app}: {topic} no longer has the raw records to read next",
         problems=problems,
-        hint="`lozenge offsets upstream --earliest` accepts that loss and resumes with what is there (or --latest, "
-        "--at, --to); `lozenge coverage upstream` keeps the gap",
+        hint=f"`lozenge offsets {app} --earliest` accepts that loss and resumes with what is there (or --latest, "
+        f"--at, --to); `lozenge coverage {app}` keeps the gap",
     )

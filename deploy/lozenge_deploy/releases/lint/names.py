@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from lozenge_deploy.releases.build import RUNTIME, normalised
 
 APPS = ("upstream", "downstream", "agent", "feed", "spark-host")
-"""Names that metrics and logs have for the platform's own parts."""
+"""Names that metrics and logs have for the platform's own parts; normalisers have a hyphen in theirs."""
 LONGEST = 64
 """Characters of the longest name: with prefix, kind and release a topic's name stays below Kafka's 249."""
 _OF_TESTS = ("conftest", "tests")
