@@ -16,6 +16,7 @@ import psutil
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus
+from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.bench.checkout import Checkout
@@ -66,9 +67,11 @@ class World(Checkout):
         assert self._agent
         self._agent.terminate()
         self._agent.wait()
-        for folder in self.jobs.iterdir():
+        for folder in self.jobs.iterdir() if self.jobs.is_dir() else ():
             for instance in job_processes(folder):
                 instance.kill()
+        for host in host_processes(self.jobs / HOSTS):
+            host.terminate()
 
     def live(self, detector: str) -> JobStatus | None:
         """The report of the live job."""
