@@ -74,8 +74,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     starting = ThreadPoolExecutor(1).submit(sessions.start, request)
     settle_ids(kafka, (), [target.stream.schema_by_text])
     log = logging.logger()
-    if settings.is_demo_key:
-        log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
+    if settings.is_demo_key and target.stream.tokens:
+        log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real number comes")
     metrics = UpstreamMetrics(app, settings.instance)
     spark = starting.result()
     mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
