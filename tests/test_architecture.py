@@ -28,6 +28,8 @@ VALUES = {"BaseModel", "BaseSettings", "NamedTuple", "Struct"}
 WIDE_VALUES = {
     "Manifest": "mirrors [tool.lozenge], which an author writes",
     "JobSettings": "mirrors the environment of a job",
+    "UpstreamSettings": "mirrors the environment of a normaliser",
+    "StreamDefinition": "mirrors the files of a stream's folder",
     "Route": "mirrors a route of the routing file",
     "DeploymentSpec": "mirrors a record: what an operator wants of a detector",
     "DeploymentStatus": "mirrors a record: what the agent has made of it",

@@ -97,7 +97,7 @@ def _bare(kafka: KafkaSettings, spark: SparkSession) -> float:
     """Seconds for a Spark batch to read and decode the whole topic and nothing else."""
     ends = dict.fromkeys(range(TOPICS.partitions), (0, -1))
     raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events("auth"), ends)
-    frame = canonical_events.events(raw, [AUTH.event_schema], AUTH.event_schema, "card_id")
+    frame = canonical_events.events(raw, AUTH.schemas, AUTH, "card_id")
     return _timed(lambda: frame.write.format("noop").mode("overwrite").save())
 
 

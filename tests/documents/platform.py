@@ -77,6 +77,12 @@ def topics() -> str:
             "",
             table(("topic", "partitions", "kept"), map(_topic, found.platform_topics())),
             *of_streams,
+            "## Of several streams",
+            "",
+            table(
+                ("topic", "partitions", "kept"),
+                [(f"`{found.merged('KEY')}`", "as events", "as long as any of its streams keeps its events")],
+            ),
             "## A detector's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, own)),

@@ -26,6 +26,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
+from lozenge.streams.definition import StreamDefinition
 from tests.integration import clients
 from tests.integration.job.sparkless import parts_of
 from tests.integration.probe import ACTIVITY, Record, probe
@@ -91,14 +92,20 @@ def wider_events() -> Schema:
     return Schema(902, AUTH.schema_name, 3, json.dumps(grown))
 
 
-def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:
-    """Writes canonical events (or any bytes, under the key "card_1") to the events topic."""
+def send(
+    kafka: KafkaSettings,
+    events: Iterable[dict[str, Any] | bytes],
+    codec: Codec | None = None,
+    stream: StreamDefinition = AUTH,
+) -> None:
+    """Writes canonical events (or any bytes, under the key "card_1") to the events topic, or that of a `stream`."""
     codec = codec or EVENT
     producer, topics = clients.clients(kafka).producer, kafka.topics
     for item in events:
         key = item["card_id"].encode() if isinstance(item, dict) else b"card_1"
         value = codec.encode(item) if isinstance(item, dict) else item
-        producer.produce(topics.events("auth"), value, key, partition_of(key, topics.partitions), headers={"x": b"1"})
+        partition = partition_of(key, topics.partitions)
+        producer.produce(stream.events(topics), value, key, partition, headers={"x": b"1"})
         producer.poll(0)
     assert producer.flush(30) == 0
 
@@ -113,24 +120,28 @@ def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
     return probe(kafka, kafka.topics.detector(detector).alerts).decoded(ALERT.decode)
 
 
-def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> LoadedDetector:
+def new_detector(
+    kafka: KafkaSettings, detector: Detector[Any], folder: Path, stream: StreamDefinition = AUTH, /, **declared: Any
+) -> LoadedDetector:
     """A detector under a name of its own, whose group begins at the present end of the events topic."""
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
-    ensure_topics(kafka, kafka.topics.detector(name).contracts())
-    begin_at_the_end(kafka, name, declared.get("kind", "rule"))
-    return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder, AUTH)
+    merged = stream.topics(kafka.topics, ()) if stream.members else []
+    ensure_topics(kafka, [*kafka.topics.detector(name).contracts(), *merged])
+    begin_at_the_end(kafka, name, declared.get("kind", "rule"), stream)
+    return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder, stream)
 
 
-def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
+def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str, stream: StreamDefinition = AUTH) -> None:
     """Commits the present end of the events topic for a detector.
 
     An aggregate would replay what other tests of the file have sent, and take later events for late ones.
     """
-    ends = clients.ends(kafka, kafka.topics.events("auth"))
+    topic = stream.events(kafka.topics)
+    ends = clients.ends(kafka, topic)
     if kind == "aggregate":
-        clients.trim(kafka, kafka.topics.events("auth"), ends)
-    move(kafka, name, ends)
+        clients.trim(kafka, topic, ends)
+    move(kafka, name, ends, topic)
 
 
 def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str | None = None) -> None:

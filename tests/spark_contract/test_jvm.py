@@ -58,7 +58,7 @@ def test_decoding_leaves_no_schema_behind_in_the_jvm(spark: SparkSession) -> Non
     """Each task parses the schema again. Avro's fast reader would keep two of its records for each of 60 tasks."""
     schema = AUTH.event_schema
     data = F.concat(F.lit(bytes([0]) + schema.id.to_bytes(4, "big")), F.col("id").cast("string").cast("binary"))
-    malformed = spark.range(3, numPartitions=3).select(avro.decode(data, [schema], schema).alias("read"))
+    malformed = spark.range(3, numPartitions=3).select(avro.decode(data, {schema: schema}).alias("read"))
     malformed = malformed.where("read.end is null")
     before = instances(spark, "org.apache.avro.Schema$RecordSchema")
     for _ in range(20):

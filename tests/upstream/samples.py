@@ -24,12 +24,12 @@ PAN = "4000001234567890"
 COPIES = ("terminal", "merchant", "account")
 
 
-def target(*copies: str) -> StreamOutput:
-    """Where authorisations go, with these copies."""
-    return StreamOutput(AUTH, TOPICS, copies)
+def target(*copies: str, merges: tuple[str, ...] = ()) -> StreamOutput:
+    """Where authorisations go, with these copies, and merged by these keys."""
+    return StreamOutput(AUTH, TOPICS, copies, merges)
 
 
-PARTITIONS = dict.fromkeys((*target(*COPIES).keys, TOPICS.dead_letters("upstream")), 4)
+PARTITIONS = dict.fromkeys((*target(*COPIES, merges=tuple(AUTH.keys)).keys, TOPICS.dead_letters("upstream")), 4)
 MAPPINGS = {mapping.source: mapping for mapping in load(AUTH_MAPPINGS, AUTH)}
 JSON, ISO = MAPPINGS["auth_json"], MAPPINGS["auth_iso8583"]
 
@@ -113,10 +113,11 @@ def written(
     mapping: Mapping = JSON,
     slices: int = 1,
     rekeys: Collection[str] = ("terminal",),
+    merges: tuple[str, ...] = (),
 ) -> list[Row]:
     """The rows for Spark's Kafka sink, from so many partitions of Spark's."""
     raw = frame(spark, raws, mapping).repartition(slices, "offset")
-    return outputs(normalise(raw, mapping, KEY), mapping.source, target(*rekeys), PARTITIONS).collect()
+    return outputs(normalise(raw, mapping, KEY), mapping.source, target(*rekeys, merges=merges), PARTITIONS).collect()
 
 
 def frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> DataFrame:

@@ -14,7 +14,7 @@ from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping, read
-from lozenge_upstream.service import checked_partitions, in_force
+from lozenge_upstream.service import checked_partitions, in_force, output_of
 from tests.streams import AUTH, AUTH_MAPPINGS, output
 
 
@@ -62,3 +62,17 @@ def test_without_any_mapping_nothing_starts() -> None:
     refused = RefusedMapping("wallet", "WALLET", ("wallet.toml: not TOML",))
     with pytest.raises(ConfigError, match="not TOML"):
         in_force(Mappings([], [refused]), set(), UpstreamMetrics("upstream"))
+
+
+def test_events_are_copied_and_merged_by_the_keys_of_their_stream_alone() -> None:
+    topics = Topics("acme.")
+    target = output_of(AUTH, None, ("card",), topics)
+    assert target.keys == {
+        topics.events("auth"): "card_id",
+        topics.events("auth", "terminal"): "terminal_id",
+        topics.merged("card"): "card_id",
+    }
+    with pytest.raises(ConfigError, match="LOZENGE_UPSTREAM_MERGES: device: the stream auth has card, terminal"):
+        output_of(AUTH, (), ("card", "device"), topics)
+    with pytest.raises(ConfigError, match="LOZENGE_UPSTREAM_REKEYS: card: the stream auth has terminal, merchant"):
+        output_of(AUTH, ("card",), (), topics)

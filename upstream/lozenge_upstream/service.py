@@ -63,7 +63,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     """
     stop = StopSignal()
     streams = Streams.load()
-    target = output_of(streams.get(settings.stream), settings.rekeys, kafka.topics)
+    target = output_of(streams.get(settings.stream), settings.rekeys, settings.merges, kafka.topics)
     app = target.app
     logging.configure(app, instance=settings.instance)
     partitions = checked_partitions(kafka, target)
@@ -74,8 +74,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     starting = ThreadPoolExecutor(1).submit(sessions.start, request)
     settle_ids(kafka, (), [target.stream.schema_by_text])
     log = logging.logger()
-    if settings.is_demo_key and target.stream.tokens:
-        log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real number comes")
+    if settings.is_demo_key:
+        log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
     metrics = UpstreamMetrics(app, settings.instance)
     spark = starting.result()
     mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
@@ -135,13 +135,18 @@ def in_force(
     return read.usable, frozenset(each.topic for each in read.refused if each.topic in existing)
 
 
-def output_of(stream: StreamDefinition, rekeys: tuple[str, ...] | None, topics: Topics) -> StreamOutput:
-    """Where its events go, with copies by `rekeys`; raises ConfigError for a key that it has not."""
+def output_of(
+    stream: StreamDefinition, rekeys: tuple[str, ...] | None, merges: tuple[str, ...], topics: Topics
+) -> StreamOutput:
+    """Where its events go, with copies by `rekeys` and `merges`; raises ConfigError for a key that it has not."""
     copies = stream.copies if rekeys is None else rekeys
     if unknown := [name for name in copies if name not in stream.rekeys]:
         has = ", ".join(stream.rekeys) or "no key but its first"
         raise ConfigError(f"LOZENGE_UPSTREAM_REKEYS: {', '.join(unknown)}: the stream {stream.name} has {has}")
-    return StreamOutput(stream, topics, tuple(copies))
+    if unknown := [name for name in merges if name not in stream.keys]:
+        has = ", ".join(stream.keys)
+        raise ConfigError(f"LOZENGE_UPSTREAM_MERGES: {', '.join(unknown)}: the stream {stream.name} has {has}")
+    return StreamOutput(stream, topics, tuple(copies), tuple(merges))
 
 
 def checked_partitions(kafka: KafkaSettings, target: StreamOutput) -> dict[str, int]:

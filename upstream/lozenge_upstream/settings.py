@@ -29,6 +29,9 @@ class UpstreamSettings(FromEnvironment):
     rekeys: Json[tuple[str, ...]] | None = None
     """The keys of the copies of the events; those that the stream declares unless set."""
 
+    merges: Json[tuple[str, ...]] = ()
+    """The keys by which its events also go to a merged topic, which detectors of several streams read."""
+
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
     """The largest number of records of one source in one batch."""
 

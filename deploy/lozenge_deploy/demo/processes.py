@@ -53,8 +53,8 @@ class Programs:
         self._host_folder = work / SPARK_HOST
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
-    def normaliser(self, stream: StreamDefinition, rekeys: tuple[str, ...]) -> Program:
-        """The normaliser of a stream, with copies by `rekeys`. One batch may take the whole history.
+    def normaliser(self, stream: StreamDefinition, rekeys: tuple[str, ...], merges: tuple[str, ...]) -> Program:
+        """The normaliser of a stream, with copies by `rekeys` and `merges`. One batch may take the whole history.
 
         Batches end at different times in each partition. Where ninety days are sent in seconds, these times are hours
         apart in event time, more than the lateness of a detector.
@@ -62,6 +62,7 @@ class Programs:
         variables = {
             "LOZENGE_UPSTREAM_STREAM": stream.name,
             "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
+            "LOZENGE_UPSTREAM_MERGES": json.dumps(merges),
             "LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000),
         }
         return self._program(stream.app, ["lozenge_upstream"], variables)

@@ -22,6 +22,8 @@ from rich.table import Table
 from lozenge.contracts import ids
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.project import Streams
+from lozenge_deploy.demo.feed.formats import STREAM
 from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts, count
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import detectors_in, rekeys_of
@@ -206,7 +208,8 @@ def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder:
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
     lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
-    counts = count(kafka, inputs=inputs, rekeys=rekeys_of(found), webhook_url=webhook, watched=watched)
+    rekeys = rekeys_of(Streams.load(folder).get(STREAM), found)
+    counts = count(kafka, inputs=inputs, rekeys=rekeys, webhook_url=webhook, watched=watched)
     return reconcile(counts, feed, lateness)
 
 

@@ -20,7 +20,7 @@ from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of, streams_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, merges_of, rekeys_of, streams_of
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Supervisor
 
@@ -71,8 +71,8 @@ class Scenario:
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
         self._stack.callback(self.stop_jobs)
         for stream in streams_of(self._detectors):
-            readers = [detector for detector in self._detectors if detector.stream == stream]
-            self._supervisor.start(programs.normaliser(stream, rekeys_of(readers)))
+            rekeys, merges = rekeys_of(stream, self._detectors), merges_of(stream, self._detectors)
+            self._supervisor.start(programs.normaliser(stream, rekeys, merges))
         self._starts = DetectorStarts(
             self._detectors, environments, programs, self._supervisor, self.meter, self.milestones
         )

@@ -19,7 +19,7 @@ from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, merges_of, rekeys_of
 
 OFF_HEAP_MB = 512
 """What a job's process needs in addition to the memory that its declaration names."""
@@ -27,7 +27,7 @@ OFF_HEAP_MB = 512
 
 def override(streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
     """The Compose file of these streams and detectors."""
-    normalisers = {s.app: _normaliser(s, [d for d in detectors if d.stream == s]) for s in streams}
+    normalisers = {stream.app: _normaliser(stream, detectors) for stream in streams}
     return {
         "x-made-by": "make compose",
         "services": normalisers | {d.name: _service(d) for d in detectors},
@@ -35,12 +35,12 @@ def override(streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFo
     }
 
 
-def _normaliser(stream: StreamDefinition, readers: Sequence[DetectorFolder]) -> dict[str, Any]:
-    rekeys = rekeys_of(readers) if readers else stream.copies
+def _normaliser(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
+    keys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys_of(stream, detectors))}
+    if merges := merges_of(stream, detectors):
+        keys["LOZENGE_UPSTREAM_MERGES"] = json.dumps(merges)
     like = {} if stream.app == UPSTREAM else {"extends": {"file": "docker-compose.yml", "service": UPSTREAM}}
-    return like | {
-        "environment": {"LOZENGE_UPSTREAM_STREAM": stream.name, "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys)}
-    }
+    return like | {"environment": {"LOZENGE_UPSTREAM_STREAM": stream.name} | keys}
 
 
 def _service(detector: DetectorFolder) -> dict[str, Any]:

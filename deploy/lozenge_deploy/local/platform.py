@@ -24,6 +24,7 @@ from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.process.waiting import wait_until
 from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.merged import common_keys, merged_topics
 from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
@@ -44,7 +45,10 @@ TICK_SECONDS = 0.5
 def programs(
     folder: Path, kafka: KafkaSettings, streams: Streams, rekeys: Collection[str] | None, wanted: Requested
 ) -> dict[str, Program]:
-    """The programs next to the broker, by name; of `rekeys`, or all, each stream has copies by its own."""
+    """The programs next to the broker, by name; of `rekeys`, or all, each stream has copies by its own.
+
+    By those that another stream has too it is merged.
+    """
     common = {**kafka.variables, STREAMS_VARIABLE: str(streams.folder), "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
@@ -54,7 +58,12 @@ def programs(
     def normalisers(stream: StreamDefinition) -> Iterator[Program]:
         keys = [key for key in stream.rekeys if rekeys is None or key in rekeys]
         count = 0 if wanted.held == stream.app else wanted.instances(stream.app)
-        variables = {"LOZENGE_UPSTREAM_STREAM": stream.name, "LOZENGE_UPSTREAM_REKEYS": json.dumps(keys)}
+        merges = [key for key in common_keys(stream, streams.definitions) if rekeys is None or key in rekeys]
+        variables = {
+            "LOZENGE_UPSTREAM_STREAM": stream.name,
+            "LOZENGE_UPSTREAM_REKEYS": json.dumps(keys),
+            "LOZENGE_UPSTREAM_MERGES": json.dumps(merges),
+        }
         for name in instance_names(stream.app, count):
             yield program(name, ["lozenge_upstream"], **variables)
 
@@ -85,6 +94,8 @@ def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: St
     with EmbeddedBroker(folder / "broker", requested(folder).port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.local(broker.bootstrap)
         of_streams = [topic for each in streams.definitions for topic in each.topics(kafka.topics, each.rekeys)]
+        common = {key for each in streams.definitions for key in common_keys(each, streams.definitions)}
+        of_streams += merged_topics(kafka.topics, streams.definitions, common)
         ensure_topics(kafka, [*kafka.topics.platform_topics(), *of_streams])
         shipper = Shipper(kafka)
         with Supervisor(folder / "logs") as supervisor, closing(shipper):

@@ -137,7 +137,11 @@ def _require_input(name: str, described: Description, kafka: KafkaSettings) -> N
     stream, key = described.stream, described.declaration.key
     source = stream.events(kafka.topics, key)
     if source not in partitions(kafka):
+        variable, of = "REKEYS", ""
+        if stream.members:
+            variable, of = "MERGES", f" for {' and '.join(each.name for each in stream.members)}"
+        setting = f"LOZENGE_UPSTREAM_{variable}='[\"{stream.key(key)}\"]'{of}"
         raise UsageError(
             f"deploying {name}: it reads {source}, which does not exist",
-            hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{stream.key(key)}\"]', then deploy again",
+            hint=f"make upstream write it: {setting}, then deploy again",
         )

@@ -20,6 +20,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from pydantic import BaseModel, ConfigDict
 
+from lozenge.detector.input_stream import together
 from lozenge.detector.manifest import value_at
 from lozenge.errors import UsageError
 from lozenge.streams.definition import StreamDefinition
@@ -128,9 +129,11 @@ def parts_of(folder: Path) -> Parts:
 
 
 def _stream_of(folder: Path) -> StreamDefinition:
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    name = value_at(project, "tool", "lozenge", "stream")
-    return Streams.load(folder).get(name if isinstance(name, str) else "")
+    declared = value_at(tomllib.loads((folder / "pyproject.toml").read_text("utf-8")), "tool", "lozenge") or {}
+    several = declared.get("streams")
+    names = several if isinstance(several, list) and several else [declared.get("stream", "")]
+    streams = Streams.load(folder)
+    return together([streams.get(str(name)) for name in names], str(declared.get("key", "")))
 
 
 def digest_of(folder: Path) -> str:

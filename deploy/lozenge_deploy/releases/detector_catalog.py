@@ -9,6 +9,7 @@ from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import UsageError
 from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.merged import merged_topics
 from lozenge.streams.project import Streams
 
 
@@ -48,22 +49,24 @@ def _found(file: Path, streams: Streams) -> DetectorFolder:
 
 
 def streams_of(detectors: Sequence[DetectorFolder]) -> list[StreamDefinition]:
-    """The streams that these detectors read, by name."""
-    found = {detector.stream.name: detector.stream for detector in detectors}
+    """The streams that these detectors read, alone or with others, by name."""
+    found = {each.name: each for detector in detectors for each in detector.stream.members or (detector.stream,)}
     return [found[name] for name in sorted(found)]
 
 
-def rekeys_of(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
-    """The keys, apart from the first, by which the stream that these detectors read must also be written."""
-    wanted = {d.stream.key(d.declaration.key) for d in detectors}
-    copies = {copy for d in detectors for copy in d.stream.copies}
-    return tuple(sorted((copies | wanted) - {d.stream.primary for d in detectors}))
+def rekeys_of(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
+    """The keys, apart from its first, by which `stream` must also be written: its own, and those of its readers."""
+    wanted = {d.stream.key(d.declaration.key) for d in detectors if d.stream == stream}
+    return tuple(sorted({*stream.copies, *wanted} - {stream.primary}))
+
+
+def merges_of(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
+    """The keys by which `stream` must be merged with others for these detectors."""
+    return tuple(sorted({d.stream.primary for d in detectors if stream in d.stream.members}))
 
 
 def topics_of(topics: Topics, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> list[Topic]:
-    """The topics of the streams, with the copies that they and these detectors need."""
-    found = []
-    for stream in streams:
-        readers = [d for d in detectors if d.stream.name == stream.name]
-        found += stream.topics(topics, rekeys_of(readers) if readers else stream.copies)
-    return found
+    """The topics of the streams, with the copies that they and these detectors need, and merged ones."""
+    found = [topic for stream in streams for topic in stream.topics(topics, rekeys_of(stream, detectors))]
+    merges = {key for stream in streams for key in merges_of(stream, detectors)}
+    return [*found, *merged_topics(topics, streams, merges)]

@@ -30,8 +30,9 @@ def app_of_dead_letters(topics: Topics, topic: str) -> str | None:
 
 
 def event_topics(topics: Topics, existing: Iterable[str], key: str) -> list[str]:
-    """Those of `existing` that hold events of a stream keyed by `key`: copies by it first, then streams' own topics."""
-    forms = [_pattern(topics.events(_PLACEHOLDER, by), _NAME) for by in (key, None)]
+    """Those of `existing` that hold events keyed by `key`: copies by it, streams' own topics, then the merged topic."""
+    forms = [_pattern(name, _NAME) for name in (topics.events(_PLACEHOLDER, key), topics.events(_PLACEHOLDER))]
+    forms.append(_pattern(topics.merged(key), _NAME))
     return [name for form in forms for name in sorted(existing) if re.fullmatch(form, name)]
 
 

@@ -102,6 +102,10 @@ class Topics:
         """The canonical topic of a stream, or its copy by another `key` than the stream's first."""
         return self.prefixed(f"pay.canonical.{stream}.v1" if key is None else f"pay.canonical.{stream}.by-{key}.v1")
 
+    def merged(self, key: str) -> str:
+        """The topic with the events of several streams by `key`, each as it is in the topic of its stream."""
+        return self.prefixed(f"pay.merged.by-{key}.v1")
+
     @property
     def notifications(self) -> str:
         return self.prefixed("pay.notifications.v1")

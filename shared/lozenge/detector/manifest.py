@@ -61,6 +61,11 @@ class Manifest(_Section):
     """The kind of event that it reads: the name of a folder in `upstream/streams`. Unset, it is the only one there
     is."""
 
+    streams: tuple[str, ...] = ()
+    """Instead of `stream`: several, read together in the order of one topic, by a `key` that is the same field in each
+    of them. An event has its `stream`, and null in the fields of the others. Upstream must merge all of them by that
+    key (`LOZENGE_UPSTREAM_MERGES`)."""
+
     key: str = ""
     """The entity of its alerts, and the key of its input topic: one of the stream's keys, the first unless set. All
     events of one entity are in one partition, in their order. Upstream must write the copy of the events that has this
@@ -117,6 +122,23 @@ class Manifest(_Section):
 
     tables: dict[str, Table] = {}
     """Its reference tables by name, each as `[tool.lozenge.tables.NAME]`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_of_several_is_one(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(named := given.get("streams"), list | tuple) and len(named) == 1:
+            return {**given, "streams": (), "stream": given.get("stream") or named[0]}
+        return given
+
+    @model_validator(mode="after")
+    def _several_streams_need_a_key(self) -> "Manifest":
+        if self.streams and self.stream:
+            raise ValueError("stream names one stream, and streams several: remove one of them")
+        if self.streams and not self.key:
+            raise ValueError('streams needs key = "...": an entity that all of them have')
+        if len(set(self.streams)) < len(self.streams):
+            raise ValueError("streams names a stream twice")
+        return self
 
     @model_validator(mode="after")
     def _time_belongs_to_aggregates(self) -> "Manifest":

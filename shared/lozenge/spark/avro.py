@@ -5,7 +5,7 @@ A record is decoded in two projections: `decode` reads it, `record_of` checks wh
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -38,15 +38,15 @@ def schema_id(data: Column) -> Column:
     return F.when((F.length(data) >= 5) & (F.substring(data, 1, 1) == F.unhex(F.lit("00"))), number)
 
 
-def decode(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
-    """What `record_of` takes: the record, each writer's schema resolved into `reader`, and the end of the bytes.
+def decode(data: Column, readers: Mapping[Schema, Schema]) -> Column:
+    """What `record_of` takes: the record, each writer's schema resolved into its reader, and the end of the bytes.
 
-    Null for bytes of an id that is not `known`, or without a header.
+    All readers have the same fields. Null for bytes of an id that is no writer's, or without a header.
     """
     header, body = F.substring(data, 1, 5), F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END))
-    options = {"mode": "PERMISSIVE", "avroSchema": _with_end(reader)}
     found: Any = F
-    for schema in known:
+    for schema, reader in readers.items():
+        options = {"mode": "PERMISSIVE", "avroSchema": _with_end(reader)}
         found = found.when(header == _header(schema), from_avro(body, _with_end(schema), options))
     decoded: Column = found
     return decoded
@@ -86,7 +86,7 @@ def problem(read: str, number: str, reader: Schema) -> Column:
 
 def record_or_null(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
     """The struct in framed bytes; null for bytes that are none of `known`, which other writers have left there."""
-    read = decode(data, known, reader)
+    read = decode(data, dict.fromkeys(known, reader))
     return F.when(read["end"] == F.lit(_END), read["record"])
 
 

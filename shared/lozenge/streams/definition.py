@@ -6,7 +6,8 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,10 +17,12 @@ from lozenge.contracts.schemas import Schema, derived_id, settled
 from lozenge.contracts.topics import UPSTREAM, Topic, Topics, kept_for
 from lozenge.durations import TextDuration
 from lozenge.streams.fields import Field, fields_of, on_the_wire
+from lozenge.streams.union_schema import STREAM, reader
 
 SCHEMA_VERSION = 1
 """The version in the names of a stream's topics. Within it schemas change FULL_TRANSITIVE-compatibly alone."""
 RETENTION, FUTURE_CAP = timedelta(days=7), timedelta(minutes=10)
+_EVENT = "event."
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
 _HEAD = (
     {
@@ -54,6 +57,9 @@ class StreamDefinition(BaseModel):
     `copies` are the keys by which upstream always writes the events again. `tokens` are the fields that hold a keyed
     token, and the word that it begins with. `app` is the name of its normaliser in groups, dead letters, coverage,
     metrics and logs. `avro` is the content of `event.avsc`; `raw_topics` and `sources` are those of its mappings.
+
+    `members` are the streams whose events it carries, if it is merged of several (`lozenge.streams.merged`). Such a
+    definition is for readers: upstream writes the events of its members.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +76,7 @@ class StreamDefinition(BaseModel):
     raw_topics: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     avro: dict[str, Any]
+    members: tuple["StreamDefinition", ...] = ()
 
     @property
     def primary(self) -> str:
@@ -89,13 +96,12 @@ class StreamDefinition(BaseModel):
     @property
     def wire_schema(self) -> dict[str, Any]:
         """The Avro schema of its records: the team's fields within the envelope."""
-        own: dict[str, Any] = on_the_wire(self.avro)
-        return own | {"fields": [*_HEAD, *own["fields"], _RAW]}
+        return _enveloped(on_the_wire(self.avro))
 
     @property
     def schema_name(self) -> str:
         """By which schema topic and registry know its schema."""
-        return f"event.{self.name}"
+        return f"{_EVENT}{self.name}"
 
     @property
     def schema_by_text(self) -> Schema:
@@ -107,6 +113,32 @@ class StreamDefinition(BaseModel):
     def event_schema(self) -> Schema:
         """Its schema under the id that this process uses."""
         return settled(self.schema_by_text)
+
+    @property
+    def schemas(self) -> list[Schema]:
+        """Those of the records in its topic, under the ids that this process uses."""
+        return [each.event_schema for each in self.members or (self,)]
+
+    def readers(self, written: Iterable[Schema]) -> dict[Schema, Schema]:
+        """As what records of the schemas `written` are read; each is a version of one of its `schemas`.
+
+        All of the readers have the same fields, which are the columns of its events.
+        """
+        if not self.members:
+            return dict.fromkeys(written, self.event_schema)
+        records = [(each.name, each.avro) for each in self.members]
+        found = {each.schema_name: _enveloped(reader(records, each.name)) for each in self.members}
+        return {each: replace(each, text=json.dumps(found[each.name])) for each in written}
+
+    def member(self, event: Mapping[str, Any]) -> "StreamDefinition":
+        """The definition of the stream of one of its events; raises ValueError if that is none of its own."""
+        if not self.members:
+            return self
+        for each in self.members:
+            if each.name == event.get(STREAM):
+                return each
+        names = ", ".join(each.name for each in self.members)
+        raise ValueError(f"name the stream of the event: {STREAM} is one of {names}, not {event.get(STREAM)!r}")
 
     @property
     def digest(self) -> str:
@@ -123,6 +155,8 @@ class StreamDefinition(BaseModel):
 
     def events(self, topics: Topics, key: str = "") -> str:
         """Its topic with the events keyed by `key`."""
+        if self.members:
+            return topics.merged(self.primary)
         return topics.events(self.name, None if self.key(key) == self.primary else key)
 
     def topics(self, topics: Topics, copies: Collection[str]) -> list[Topic]:
@@ -130,4 +164,13 @@ class StreamDefinition(BaseModel):
         names = [*map(topics.prefixed, self.raw_topics), self.events(topics)]
         names += [self.events(topics, key) for key in copies]
         records = [Topic(name, topics.partitions, kept_for(self.retention)) for name in names]
-        return [*records, *topics.normaliser(self.app)]
+        return records if self.members else [*records, *topics.normaliser(self.app)]
+
+
+def is_event(schema: Schema) -> bool:
+    """Whether the records of a schema are the events of a stream."""
+    return schema.name.startswith(_EVENT)
+
+
+def _enveloped(own: dict[str, Any]) -> dict[str, Any]:
+    return own | {"fields": [*_HEAD, *own["fields"], _RAW]}

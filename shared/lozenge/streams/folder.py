@@ -84,10 +84,11 @@ def read(folder: Path) -> StreamDefinition:
 
 
 def write_copy(definition: StreamDefinition, folder: Path) -> None:
-    """Writes what `read` reads again, in a new folder of `folder`."""
-    home = folder / definition.name
-    home.mkdir(parents=True)
-    (home / COPY).write_text(definition.model_dump_json(), "utf-8")
+    """Writes what `read` reads again, in a new folder of `folder`; of a merged stream each of its members."""
+    for each in definition.members or (definition,):
+        home = folder / each.name
+        home.mkdir(parents=True)
+        (home / COPY).write_text(each.model_dump_json(), "utf-8")
 
 
 def _copied(file: Path) -> StreamDefinition:

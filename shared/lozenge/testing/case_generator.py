@@ -8,6 +8,7 @@ from itertools import count, pairwise
 from random import Random
 
 from lozenge.contracts.partitioner import partition_of
+from lozenge.streams.union_schema import STREAM
 from lozenge.testing.events import PLATFORM, CompleteEvent
 from lozenge.testing.runner import Run, RunInput
 
@@ -52,15 +53,17 @@ def entity(name: str | None, suffix: str) -> str | None:
 
 
 def _recombined(gathered: Sequence[CompleteEvent], key: str, random: Random) -> list[CompleteEvent]:
-    """Events after these: copies of one, with one field of another, each for one of a few entities."""
+    """Events after these: copies of one, with one field of another of its stream, each for one of a few entities."""
     gaps = [gap for a, b in pairwise(gathered) if (gap := b["event_time"] - a["event_time"])] or [timedelta(seconds=1)]
     entities = [entity("recombined", str(number)) for number in range(_ENTITIES)]
-    fixed = {"event_id", "event_time", "raw", key}
+    fixed = {"event_id", "event_time", "raw", STREAM, key}
     at = gathered[-1]["event_time"]
     recombined = []
     for number in range(RECOMBINED):
         at += random.choice(gaps)
         field = random.choice([name for name in gathered[0] if name not in fixed])
-        values = {field: random.choice(gathered)[field], key: random.choice(entities)}
-        recombined.append({**random.choice(gathered), **values, "event_id": f"recombined-{number}", "event_time": at})
+        other, named = random.choice(gathered), {key: random.choice(entities), "event_id": f"recombined-{number}"}
+        copied = random.choice(gathered)
+        values = {field: other[field]} if other.get(STREAM) == copied.get(STREAM) else {}
+        recombined.append({**copied, **values, **named, "event_time": at})
     return recombined

@@ -9,11 +9,13 @@ A partial event has only the fields that its test is about:
 
 The other fields have the examples of the stream's schema, or else a value of their type. Events are of the only stream
 there is, unless `stream` says of which. The n-th event of a list has the id "e<n>" and the event
-time NOW plus n seconds, unless it has its own.
+time NOW plus n seconds, unless it has its own. For a detector of several streams an event names its own:
+
+    {"stream": "login", "result": "failed"} the fields of the other streams are null
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache
@@ -30,6 +32,7 @@ from lozenge.durations import duration
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.fields import DECIMAL, TEXT, TIME, Field
 from lozenge.streams.project import Streams, streams_folder
+from lozenge.streams.union_schema import STREAM
 
 NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 """The event time that tests start from."""
@@ -72,8 +75,7 @@ def events(partials: Iterable[PartialEvent], stream: StreamDefinition | None = N
     for a value of another type, and for a dead letter that holds no event.
     """
     of = the_stream(stream)
-    own, topic = {field.name: field for field in of.fields}, next(iter(of.raw_topics), of.name)
-    return [_complete(_of_dead_letter(each, number), number, own, topic) for number, each in enumerate(partials, 1)]
+    return [_complete(_of_dead_letter(each, number), number, of) for number, each in enumerate(partials, 1)]
 
 
 def event_table(complete: Iterable[CompleteEvent], key: str, stream: StreamDefinition) -> pa.Table:
@@ -127,13 +129,20 @@ def _time(value: Any) -> Any:
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-def _complete(partial: PartialEvent, number: int, own: Mapping[str, Field], topic: str) -> CompleteEvent:
-    names = ("event_id", "event_time", *own, RAW)
-    if unknown := partial.keys() - {"at"} - {*names}:
-        raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; it has {', '.join(names)}")
-    event_time = NOW + (duration(partial["at"]) if "at" in partial else timedelta(seconds=number))
+def _complete(partial: PartialEvent, number: int, stream: StreamDefinition) -> CompleteEvent:
+    try:
+        of = stream.member(named := _with_stream(partial, stream))
+    except ValueError as error:
+        raise ValueError(f"event {number}: {error}") from None
+    own = {field.name: field for field in of.fields}
+    names = ("event_id", "event_time", *([STREAM] if stream.members else []), *own, RAW)
+    others = [field.name for field in stream.fields if field.name not in names]
+    if unknown := [name for name in named if name != "at" and name not in names and not _is_null(named, name, others)]:
+        whose = f"an event of {of.name}" if stream.members else "it"
+        raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; {whose} has {', '.join(names)}")
+    event_time = NOW + (duration(named["at"]) if "at" in named else timedelta(seconds=number))
     event: CompleteEvent = {"event_id": f"e{number}", "event_time": event_time}
-    event |= {name: each.example for name, each in own.items()} | dict(partial)
+    event |= {name: each.example for name, each in own.items()} | {**named}
     event.pop("at", None)
     problems = []
     for field in (*_ENVELOPE, *own.values()):
@@ -143,10 +152,26 @@ def _complete(partial: PartialEvent, number: int, own: Mapping[str, Field], topi
             problems.append(str(error))
     if problems:
         raise ValueError(f"event {number}: {'; '.join(problems)}")
-    raw = {"source": "test", "topic": PLATFORM.prefixed(topic), "partition": 0, "offset": number}
+    topic = PLATFORM.prefixed(next(iter(of.raw_topics), of.name))
+    raw = {"source": "test", "topic": topic, "partition": 0, "offset": number}
     raw |= {"timestamp": event["event_time"] or NOW, **(event.get(RAW) or {})}
     event[RAW] = {**raw, "timestamp": _time(raw["timestamp"])}
-    return {name: event.get(name) for name in names}
+    return {name: event.get(name) for name in ("event_id", "event_time", *(f.name for f in stream.fields), RAW)}
+
+
+def _with_stream(partial: PartialEvent, stream: StreamDefinition) -> PartialEvent:
+    """The event with its stream; one that has every field of a single stream, as of a dead letter, needs no name."""
+    if STREAM in partial:
+        return partial
+    fitting = [
+        m.name for m in stream.members if {"event_id", "event_time", RAW, *(f.name for f in m.fields)} == {*partial}
+    ]
+    return {**partial, STREAM: fitting[0]} if len(fitting) == 1 else partial
+
+
+def _is_null(event: PartialEvent, name: str, names: Collection[str]) -> bool:
+    """Whether it is one of `names` and null: what an event lacks of the streams that it is not of."""
+    return name in names and event[name] is None
 
 
 def _value(field: Field, value: Any) -> Any:
@@ -183,9 +208,9 @@ def _decimal(field: Field, value: Any) -> Decimal:
     return number
 
 
-def nullable(stream: StreamDefinition) -> tuple[str, ...]:
+def nullable(event: CompleteEvent, stream: StreamDefinition) -> tuple[str, ...]:
     """The optional fields of an event."""
-    return tuple(field.name for field in stream.fields if field.optional)
+    return tuple(field.name for field in stream.member(event).fields if field.optional)
 
 
 def _arrow_schema(stream: StreamDefinition) -> pa.Schema:

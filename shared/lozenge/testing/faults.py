@@ -8,6 +8,7 @@ from typing import Any
 
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.fields import TEXT, Field
+from lozenge.streams.union_schema import STREAM
 from lozenge.testing.events import CompleteEvent, PartialEvent, events, the_stream
 from lozenge.testing.runner import AlertRecord
 
@@ -40,15 +41,21 @@ def hostile(entity: str = "hostile", stream: StreamDefinition | None = None) -> 
     """Events of one entity with values that the schema allows and nobody expects. A detector processes them all.
 
     The entity is the stream's first key. There is an event for every value of each field that is not a text, one with
-    all texts empty, one with all texts odd, and one long ago.
+    all texts empty, one with all texts odd, and one long ago; of several streams, of each.
     """
     of = the_stream(stream)
     key = of.column("")
-    others = [field for field in of.fields if field.name != key]
-    values: list[PartialEvent] = [{field.name: value} for field in others for value in _odd(field)]
-    values += [{field.name: text for field in others if field.kind == TEXT} for text in _ODD_TEXTS]
-    values.append({"at": "-20000d"})
+    values: list[PartialEvent] = []
+    for each in of.members or (of,):
+        named = {STREAM: each.name} if of.members else {}
+        values += [named | value for value in _hostile([field for field in each.fields if field.name != key])]
     return events(({**value, key: entity, "event_id": f"hostile-{n}"} for n, value in enumerate(values)), of)
+
+
+def _hostile(fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
+    yield from ({field.name: value} for field in fields for value in _odd(field))
+    yield from ({field.name: text for field in fields if field.kind == TEXT} for text in _ODD_TEXTS)
+    yield {"at": "-20000d"}
 
 
 def _odd(field: Field) -> list[Any]:

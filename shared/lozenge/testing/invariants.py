@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 from lozenge.detector.definition import INPUT, Detector
 from lozenge.detector.fold import Fold, Yields
 from lozenge.detector.loader import LoadedDetector
+from lozenge.streams.union_schema import STREAM
 from lozenge.testing.case_generator import entity
 from lozenge.testing.events import CompleteEvent, PartialEvent, event_table, nullable
 from lozenge.testing.faults import dividing_ends, hostile, late, repeated, shuffled
@@ -108,8 +109,13 @@ def reordered(subject: Subject) -> None:
 
 
 def null_fields(subject: Subject) -> None:
-    optional = [name for name in nullable(subject.stream) if name != subject.key]
-    lacking = [{**subject.events[-1], name: None, "event_id": f"without-{name}"} for name in optional]
+    last = {event.get(STREAM, ""): event for event in subject.events}  # of each stream
+    lacking = [
+        {**event, name: None, "event_id": f"{stream and f'{stream}-'}without-{name}"}
+        for stream, event in last.items()
+        for name in nullable(event, subject.stream)
+        if name != subject.key
+    ]
     _assert_nothing_failed(subject.run([*subject.events, *subject.of_another_entity(lacking, "lacking")]))
 
 

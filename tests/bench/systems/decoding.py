@@ -53,7 +53,7 @@ def _spark(kafka: KafkaSettings) -> Mapping[str, float]:
     spark = spark_session("decode", cores=1)
     ranges = bounds(kafka, TOPICS.events("auth"), TOPICS.partitions)
     raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events("auth"), ranges)
-    frame = canonical_events.events(raw, [AUTH.event_schema], AUTH.event_schema, "card_id")
+    frame = canonical_events.events(raw, AUTH.schemas, AUTH, "card_id")
     meter = Meter()
     for _ in ("to warm up", "to measure"):
         began, cpu = time.monotonic(), meter.read().cpu_seconds

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.local.platform import apply_programs, programs
 from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
@@ -16,6 +17,8 @@ from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import lozenge
 from tests.streams import AUTH, STREAMS
+
+KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 
 
 def test_a_requested_count_is_shown_and_kept_for_every_later_start(tmp_path: Path) -> None:
@@ -47,7 +50,7 @@ def test_every_instance_is_a_program(tmp_path: Path) -> None:
     streams = replace(STREAMS, definitions=(AUTH, login))
 
     def upstreams(wanted: Requested) -> dict[str, str]:
-        found = programs(tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), streams, ("terminal",), wanted)
+        found = programs(tmp_path, KAFKA, streams, ("terminal",), wanted)
         ours = {name: program for name, program in found.items() if name.startswith("upstream")}
         return {name: program.environment(0)["LOZENGE_UPSTREAM_STREAM"] for name, program in ours.items()}
 
@@ -57,6 +60,19 @@ def test_every_instance_is_a_program(tmp_path: Path) -> None:
     assert upstreams(replace(wanted, held="upstream")) == of_login
     assert {app_of_program(name) for name in of_login} == {"upstream-login"}
     assert [app_of_program(name) for name in ("upstream", "upstream-3", "agent")] == ["upstream", "upstream", "agent"]
+
+
+def test_streams_are_merged_by_the_keys_that_they_share(tmp_path: Path) -> None:
+    login = AUTH.model_copy(update={"name": "login", "app": "upstream-login", "keys": {"card": "card_id"}})
+
+    def merges(*definitions: StreamDefinition, rekeys: tuple[str, ...] | None = None) -> list[str]:
+        found = programs(tmp_path, KAFKA, replace(STREAMS, definitions=definitions), rekeys, Requested())
+        ours = (program for name, program in found.items() if name.startswith("upstream"))
+        return [program.environment(0)["LOZENGE_UPSTREAM_MERGES"] for program in ours]
+
+    assert merges(AUTH, login) == ['["card"]', '["card"]']
+    assert merges(AUTH, login, rekeys=()) == ["[]", "[]"]
+    assert merges(AUTH) == ["[]"]
 
 
 def test_instances_start_and_stop_and_the_others_keep_their_process(tmp_path: Path) -> None:

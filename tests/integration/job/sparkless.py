@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.sql import SparkSession
 
 from lozenge import Event, Settings, State, fold
+from lozenge.contracts.avro import Codec, schema_id
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.tables.reference_tables import ReferenceTables
@@ -41,11 +42,12 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.coverage import Versions
+from tests.merged_streams import SIGN_IN
 from tests.streams import event_codec
 
 Message = tuple[int, int, bytes]
 """Partition, offset and value of a record."""
-EVENT = event_codec()
+CODECS = {codec.schema.id: codec for codec in (event_codec(), Codec(SIGN_IN.event_schema))}
 END_SECONDS = 0.5
 """How long a batch looks for the end of its partitions, after its first record."""
 
@@ -143,10 +145,10 @@ class PythonBuilder:
             if (partition, offset) in skipped:
                 continue
             try:
-                found = EVENT.decode(value)
+                found = CODECS[schema_id(value)].decode(value)
             except Exception as error:  # whatever the codec raises
                 raise ValueError(f"no event at {partition}:{offset}") from error
-            named = {name: found[name] for name in ("event_id", "event_time", "card_id", "amount")}
+            named = {name: found.get(name) for name in ("event_id", "event_time", "card_id", "amount")}
             position = {"_input_partition": partition, "_input_offset": offset}
             rows.append(named | position | {"_input_traceparent": None, "_input_arrived": None})
         return pa.Table.from_pylist(rows) if rows else _NO_ROWS

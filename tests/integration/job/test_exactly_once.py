@@ -17,6 +17,7 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import Schema
 from lozenge.detector.events import Alert
+from lozenge.detector.fold import Raised
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.lifecycle.job_loop import JobLoop
@@ -28,6 +29,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.spark.internals import driver_jvm
+from lozenge.testing import run_fold
 from tests.integration import clients
 from tests.integration.clients import read_by_kafka_python
 from tests.integration.harness import (
@@ -44,6 +46,7 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.job.sparkless import parts_of
+from tests.merged_streams import BY_CARD, SIGN_IN, sign_in
 from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
@@ -327,14 +330,53 @@ def test_alert_ids_do_not_depend_on_batches_or_releases(
     assert seen[0] == seen[1]
 
 
+def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The topic also has events of a third stream, which other detectors read: they are skipped."""
+
+    def step(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+        if event.stream == "sign_in":
+            state.n += event.attempts
+        elif state.n:
+            yield Alert(reason=f"{event.amount} after {state.n} attempts", evidence=[event.event_id])
+
+    def detect(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+        return fold(frame, by="card_id", state=Count, step=step, expires=timedelta(days=1))
+
+    third = Schema(904, "event.third", 1, SIGN_IN.event_schema.text)
+    announce(kafka, [third])
+    loaded = new_detector(kafka, Detector(detect, settings=Settings), tmp_path, BY_CARD, kind="stateful")
+    given: list[dict[str, Any]] = []
+    for n in range(30):
+        card: dict[str, Any] = {"card_id": f"{loaded.name}-{n % 3}"}
+        if n % 2:
+            given.append(event(n, at=timedelta(seconds=n), **card) | {"stream": "auth"})
+            send(kafka, [{k: v for k, v in given[-1].items() if k != "stream"}], stream=BY_CARD)
+        elif n % 6:
+            given.append(sign_in(n, timedelta(seconds=n), **card) | {"stream": "sign_in"})
+            send(kafka, [sign_in(n, timedelta(seconds=n), **card)], Codec(SIGN_IN.event_schema), BY_CARD)
+        else:
+            send(kafka, [sign_in(n, **card)], Codec(third), BY_CARD)
+    no_frame: Any = None
+    plain = run_fold(detect(no_frame, Settings(), {}), Settings(), given, "card", BY_CARD)
+    expected = {outcome.event.event_id for outcome in plain if isinstance(outcome, Raised) and outcome.event}
+    assert len(expected) > 3
+    seen = [_shadow_ids(loaded, kafka, spark, tmp_path, f"r{size}", size) for size in (1, 7, 1000)]
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) == len(expected)
+    assert committed(kafka, kafka.topics.dead_letters(kafka.topics.shadow(loaded.name, "r7").name)) == []
+
+
 def _shadow_ids(
     loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, release: str, size: int
 ) -> set[bytes]:
     """The alert ids of a release alongside the live one, from the live one's offsets on in batches of `size`."""
     smaller = replace(loaded, declaration=loaded.declaration.model_copy(update={"max_batch": size}))
     ensure_topics(kafka, kafka.topics.shadow(loaded.name, release).contracts())
-    start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
-    move(kafka, f"{loaded.name}@{release}", start)
+    topic = loaded.stream.events(kafka.topics)
+    start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name, topic).items()}
+    move(kafka, f"{loaded.name}@{release}", start, topic)
     end = sum(start.values()) + 30
     with running(smaller, kafka, spark, work, live=False, release=release) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) >= end, "the end of the topic")

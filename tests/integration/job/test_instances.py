@@ -10,13 +10,15 @@ import pytest
 from lozenge import Detector
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
+from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.job_status import JobPhase
-from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
-from tests.integration.job.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
+from tests.integration.harness import alerts, event, group_offsets, new_detector, send, wait_for
+from tests.integration.job.traffic import CARDS, KINDS, Above, Job, Mortal, Traffic, await_each_once
+from tests.merged_streams import BY_CARD
 
 
 @pytest.fixture(params=["rule", "stateful"])
@@ -31,7 +33,8 @@ def share(job: Job) -> int:
 
 
 def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
-    committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
+    topic = loaded.stream.events(kafka.topics)
+    committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name, topic).items()}
     covered = intervals(read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment), committed)
     assert (gaps(covered), overlaps(covered)) == ([], [])
 
@@ -68,6 +71,29 @@ def test_the_partitions_of_an_instance_that_died_inside_its_transaction_lose_and
         wait_for(lambda: share(one) == 4, "the survivor processes all")
         sent = traffic.end()
         await_each_once(kafka, loaded, loaded.declaration.kind, sent, one)
+    covered_once(kafka, loaded)
+
+
+def test_three_instances_of_a_fold_over_two_streams_and_the_death_of_one_lose_and_repeat_nothing(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    detect, declared = KINDS["stateful"]
+    detector = Detector(detect, settings=Above)
+    loaded = new_detector(kafka, detector, tmp_path, BY_CARD, kind="stateful", **declared)
+    with Traffic(kafka, loaded) as traffic:
+        jobs = [
+            Job(loaded, kafka, None, tmp_path / f"r{n}", make=Mortal if n == 2 else JobLoop, generation=n, shared=True)
+            for n in (1, 2, 3)
+        ]
+        wait_for(lambda: sorted(map(share, jobs)) == [1, 1, 2] and jobs[1].report.records > 0, "all three process")
+        assert isinstance(jobs[1].run.runner, Mortal)
+        jobs[1].run.runner.dies = "inside its transaction"
+        jobs[1].run.join()
+        wait_for(lambda: share(jobs[0]) == share(jobs[2]) == 2, "the survivors process all")
+        sent = traffic.end()
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= sent * CARDS, "all alerts")
+        jobs[0].run.stop()
+        await_each_once(kafka, loaded, loaded.declaration.kind, sent, jobs[2])
     covered_once(kafka, loaded)
 
 

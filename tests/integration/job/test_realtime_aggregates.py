@@ -181,12 +181,8 @@ def by_card(events: DataFrame) -> Any:
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     spark: SparkSession, tmp_path: Path, counted: Any, operator: str
 ) -> None:
-    stream = canonical_events.events(
-        spark.readStream.schema(kafka_source.RECORDS).parquet(str(tmp_path)),
-        [AUTH.event_schema],
-        AUTH.event_schema,
-        "card_id",
-    )
+    records = spark.readStream.schema(kafka_source.RECORDS).parquet(str(tmp_path))
+    stream = canonical_events.events(records, AUTH.schemas, AUTH, "card_id")
     declared = Manifest.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
     frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))
     if not operator:

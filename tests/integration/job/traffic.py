@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Fold, Settings, Tables, alert, fold
+from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.lifecycle.job_parts import Happened
@@ -21,6 +22,7 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
 from tests.integration.job.sparkless import Count, each, parts_of
+from tests.merged_streams import SIGN_IN, sign_in
 
 
 class Above(Settings):
@@ -53,13 +55,18 @@ KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "aggregate": (minutes, {"lateness": "10m", "window": "1m"}),
 }
 CARDS = 6
+SIGN_INS = Codec(SIGN_IN.event_schema)
 
 
 class Traffic:
-    """Twenty times a second one event of every card, five seconds apart in its own time."""
+    """Twenty times a second one event of every card, five seconds apart in its own time.
+
+    For a detector of several streams each second one is a sign-in.
+    """
 
     def __init__(self, kafka: KafkaSettings, loaded: LoadedDetector) -> None:
         self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
+        self._stream = loaded.stream
         self.rounds = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -80,7 +87,12 @@ class Traffic:
         while not self._stop.wait(0.05):
             later = timedelta(seconds=5 * self.rounds)
             ids = range(self.rounds * CARDS, (self.rounds + 1) * CARDS)
-            send(self._kafka, [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids])
+            if self._stream.members and self.rounds % 2:
+                attempts = [sign_in(i, later, card_id=f"{self._cards}{i % CARDS}") for i in ids]
+                send(self._kafka, attempts, SIGN_INS, self._stream)
+            else:
+                payments = [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids]
+                send(self._kafka, payments, stream=self._stream)
             self.rounds += 1
 
 

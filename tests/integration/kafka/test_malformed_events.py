@@ -95,7 +95,7 @@ def _in_spark(spark: SparkSession, values: list[bytes | None]) -> list[str | dic
     raw = spark.createDataFrame(rows, "number int, value binary")
     read = raw.select(
         "number",
-        avro.decode(F.col("value"), [EVENT], EVENT).alias("read"),
+        avro.decode(F.col("value"), {EVENT: EVENT}).alias("read"),
         avro.schema_id(F.col("value")).alias("schema"),
     )
     problem = avro.problem("read", "schema", EVENT)

@@ -4,6 +4,7 @@ All of them are tested in one process with one Spark, as `lozenge test` does it 
 """
 
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,11 +13,15 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lozenge.streams.folder import write_copy
+from lozenge.streams.project import STREAMS_VARIABLE
+from lozenge.testing import check
 from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.cli.author import scaffold
 from lozenge_deploy.releases.lint.folder import problems
 from lozenge_deploy.releases.test_run import test_command as command_of_tests
 from tests.deploy.command import ROOT, invoke
+from tests.merged_streams import BY_ACCOUNT
 from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
@@ -107,6 +112,22 @@ def test_a_folder_with_modules_and_data_is_a_package_of_its_own(
     assert [problem for problem in problems(detectors / name) if "README" not in problem] == []
     assert set(failures[name].values()) == {""}
     assert failures[name].keys() >= {"test_fires_in_a_worker_of_spark", "test_of_the_rules", "test_in_a_folder"}
+
+
+def test_a_new_detector_of_two_streams_passes_its_tests_and_under_every_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in BY_ACCOUNT.members:
+        write_copy(each, tmp_path / "streams")
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path / "streams"))
+    scaffold.write(tmp_path, "new_merged", "stateful", "tests", BY_ACCOUNT)
+    tests = runpy.run_path(str(tmp_path / "new_merged" / "test_new_merged.py"))
+    found = [function for name, function in tests.items() if name.startswith("test_")]
+    assert len(found) == 5
+    for function in found:
+        function()
+    first, second = tests["FIRST"], tests["SECOND"]
+    assert len(check(tests["detector"], [first, second, first | {"event_id": "later", "at": "9m"}])) == 1
 
 
 def test_new_detectors_satisfy_ruff(detectors: Path) -> None:

@@ -12,6 +12,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.streams.definition import StreamDefinition
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import ReceivedRecord
@@ -20,7 +21,8 @@ from lozenge_downstream.store.tables import DUE
 from tests.deploy.command import ROOT, invoke
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.harness import committed, event
-from tests.streams import RAW_JSON, event_codec
+from tests.merged_streams import BY_CARD
+from tests.streams import AUTH, RAW_JSON, event_codec
 
 DETECTOR = "asked_why"
 CARD = "card_asked"
@@ -54,16 +56,19 @@ def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, i
     return positions[0]
 
 
-def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -> None:
+@pytest.mark.parametrize("read", [AUTH, BY_CARD], ids=["one stream", "several streams"])
+def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk, read: StreamDefinition) -> None:
+    ensure_topics(kafka, BY_CARD.topics(kafka.topics, ()))
     raw = written(kafka, kafka.topics.prefixed(RAW_JSON), b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
-    processed = event(1, card=CARD, amount="300.00")
+    processed = event(1 + bool(read.members), card=CARD, amount="300.00")
     event_position = written(
-        kafka, kafka.topics.events("auth"), event_codec().encode(processed | {"raw": processed["raw"] | coordinates})
+        kafka, read.events(kafka.topics), event_codec().encode(processed | {"raw": processed["raw"] | coordinates})
     )
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},
         "trigger": {"partition": event_position[1], "offset": event_position[2]},
+        "evidence": {"event_ids": [processed["event_id"]], "values": {}},
     }
     value = Codec.of("alert").encode(fields)
     position = written(kafka, kafka.topics.detector(DETECTOR).alerts, value)
@@ -80,6 +85,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
     found = [next((what for what in order if f"  {what}  " in line), None) for line in lines]
     assert [what for what in found if what] == order, run.stdout
     assert f"{raw[0]} {raw[1]}:{raw[2]}" in run.stdout
+    assert f"{event_position[0]} {event_position[1]}:{event_position[2]}" in run.stdout
     assert "300.00 EUR" in run.stdout
     assert "channel ops" in run.stdout
     assert "HTTP 503  " in run.stdout

@@ -129,7 +129,7 @@ def run_until(
     ]
     counts = topic_admin.partitions(kafka)
     length = RealtimeBatchDuration(spark, given.short_batches)
-    target = output_of(definition, given.rekeys, kafka.topics)
+    target = output_of(definition, given.rekeys, given.merges, kafka.topics)
     queries = Queries(spark, kafka, given, target, mappings, counts, length)
     metrics = UpstreamMetrics(target.app, NAME)
     position = Position(kafka, target.app, target)

@@ -10,6 +10,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read_log
 from lozenge.protocol.coverage import CoverageSegment
+from lozenge.streams.merged import merged_topics
 from lozenge.streams.project import Streams
 from tests.integration.harness import group_offsets
 from tests.integration.upstream.in_process import run_until
@@ -53,9 +54,10 @@ def test_a_stream_has_a_group_dead_letters_and_coverage_of_its_own(
     bench: Bench, upstream_spark: SparkSession, readings: Streams
 ) -> None:
     stream, topics = readings.get("readings"), bench.topics
-    ensure_topics(bench.kafka, stream.topics(topics, ()))
+    ensure_topics(bench.kafka, [*stream.topics(topics, ()), *merged_topics(topics, [stream], ["machine"])])
     events, dead, raw = stream.events(topics), topics.dead_letters("upstream-readings"), topics.prefixed("PLC")
-    bench.start |= {topic: bench.ends(topic) for topic in (events, dead, raw)}
+    merged = topics.merged("machine")
+    bench.start |= {topic: bench.ends(topic) for topic in (events, merged, dead, raw)}
     payment = topics.prefixed(RAW_JSON)
     bench.send(payment, flat(txn_id="a payment"))
     for n in range(20):
@@ -70,12 +72,15 @@ def test_a_stream_has_a_group_dead_letters_and_coverage_of_its_own(
         sources=("plc",),
         streams=readings,
         stream="readings",
+        merges='["machine"]',
     )
 
     codec = Codec(stream.event_schema)
     decoded = [codec.decode(record.value) for record in bench.written(events)]
     assert sorted(event["celsius"] for event in decoded) == [20.5 + n for n in range(20)]
     assert {event["raw"]["source"] for event in decoded} == {"plc"}
+    places = [{(r.partition, r.key, r.value) for r in bench.written(topic)} for topic in (events, merged)]
+    assert places[0] == places[1], "a merged topic has the records of the stream's own"
     [failed] = bench.written(dead)
     assert dict(failed.headers)["__connect.errors.connector.name"] == b"upstream-readings"
     assert sum(at for at, _ in group_offsets(bench.kafka, "upstream-readings", raw).values()) == 21

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lozenge.contracts.topic_patterns import alert_topics, app_of_dead_letters, detector_of
+from lozenge.contracts.topic_patterns import alert_topics, app_of_dead_letters, detector_of, event_topics
 from lozenge.contracts.topics import Topics
 
 PLAIN = Topics()
@@ -34,3 +34,11 @@ def test_a_dead_letter_topic_names_its_app(topics: Topics) -> None:
     shadow = topics.dead_letters(topics.shadow("large_amount", "r7").name)
     strangers = (topics.events("auth"), shadow, Topics("x").dead_letters("upstream"))
     assert [app_of_dead_letters(topics, name) for name in strangers] == [None] * 3
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_events_by_a_key_may_be_a_copy_or_a_streams_own_or_merged(topics: Topics) -> None:
+    copy, own, merged = topics.events("auth", "account"), topics.events("login"), topics.merged("account")
+    of_another_key = [topics.merged("card"), topics.events("auth", "card")]
+    others = [topics.detector("x").alerts, Topics("x").merged("account")]
+    assert event_topics(topics, [merged, *of_another_key, copy, own, *others], "account") == [copy, own, merged]

@@ -6,6 +6,7 @@ import pytest
 
 from lozenge.contracts.topic_patterns import name_of_list
 from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, is_stage, is_upstream, reference_list
+from lozenge.streams.merged import merged_topics
 from lozenge_deploy.releases.lint.names import name_problem
 from tests.streams import AUTH, RAW_ISO, RAW_JSON
 
@@ -17,6 +18,7 @@ def every_topic(topics: Topics) -> list[Topic]:
     return [
         *topics.platform_topics(),
         *AUTH.topics(topics, ("terminal", "merchant")),
+        *merged_topics(topics, [AUTH], ("account", "card")),
         *topics.detector("large_amount").contracts(),
         *topics.shadow("large_amount", "1.0.0+ab12/x").contracts(),
         topics.resolutions("large_amount"),

@@ -1,5 +1,6 @@
 """A manifest is refused with every problem, each with the line to change."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import Manifest, parse, read
 from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.errors import ConfigError
-from tests.streams import AUTH, STREAMS
+from lozenge.streams.project import Streams
+from tests.merged_streams import BY_ACCOUNT, SIGN_IN
+from tests.streams import AUTH, FOLDER, STREAMS
 
 GOOD = """\
 [project]
@@ -226,3 +229,52 @@ def test_a_title_or_owner_that_shows_nothing_is_refused(field: str, text: str) -
     (problem,) = problems(GOOD.replace(f'{field} = "{value}"', f'{field} = "{text}"'))
     assert problem.startswith(f"tool.lozenge.{field} (line ")
     assert "it shows nothing" in problem
+
+
+SEVERAL = {"kind": "stateful", "owner": "o", "title": "t", "streams": ["auth", "sign_in"], "key": "account"}
+BOTH = Streams(FOLDER, (AUTH, SIGN_IN))
+
+
+def test_several_streams_are_read_as_one_by_a_key() -> None:
+    declared = Manifest.model_validate(SEVERAL)
+    assert Manifest.model_validate_json(declared.model_dump_json()) == declared
+    assert stream_of(declared, BOTH, "x") == BY_ACCOUNT
+
+
+def test_one_of_several_streams_is_a_stream() -> None:
+    declared = Manifest.model_validate(SEVERAL | {"streams": ["auth"]})
+    assert (declared.stream, declared.streams, stream_of(declared, BOTH, "x")) == ("auth", (), AUTH)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"stream": "auth"}, "stream names one stream, and streams several: remove one of them"),
+        ({"stream": "auth", "streams": ["auth", "sign_in"]}, "remove one of them"),
+        ({"key": ""}, "streams needs key"),
+        ({"streams": ["auth", "auth"]}, "streams names a stream twice"),
+    ],
+)
+def test_a_declaration_of_several_streams_that_says_two_things_is_refused(changed: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Manifest.model_validate(SEVERAL | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        (
+            {"streams": ("auth", "claims", "login")},
+            ["tool.lozenge.streams: .*no stream claims.*name one of auth, sign_in", ".*no stream login.*"],
+        ),
+        ({"key": "merchant"}, ["tool.lozenge.streams: sign_in has no key merchant, only account, card"]),
+    ],
+)
+def test_streams_that_cannot_be_read_together_are_refused_with_every_problem(
+    changed: dict[str, Any], problems: list[str]
+) -> None:
+    declared = Manifest.model_validate(SEVERAL).model_copy(update=changed)
+    with pytest.raises(ConfigError) as refused:
+        stream_of(declared, BOTH, "pyproject.toml")
+    assert len(refused.value.problems) == len(problems)
+    assert all(map(re.fullmatch, problems, refused.value.problems))

@@ -1,6 +1,7 @@
 """One stream of events is made from the runs of a detector's tests, equal for equal seeds."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +11,9 @@ from lozenge import Detector, Settings
 from lozenge.contracts.partitioner import partition_of
 from lozenge.testing import with_manifest
 from lozenge.testing.case_generator import RECOMBINED, entity, gather
-from lozenge.testing.events import PLATFORM, PartialEvent
+from lozenge.testing.events import PLATFORM, PartialEvent, events
 from lozenge.testing.runner import AlertRecord, DeadLetterRecord, Run, RunInput, case_of
+from tests.merged_streams import BY_CARD
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DETECTOR = with_manifest(Detector(lambda events, settings, tables: events, settings=Settings))
@@ -71,3 +73,13 @@ def test_renamed_entities_share_one_partition(name: str) -> None:
     assert len(renamed) == 3
     assert {partition_of(each.encode(), PLATFORM.partitions) for each in renamed} == {0}
     assert entity(None, "1") is None
+
+
+def test_events_of_several_streams_are_recombined_within_their_own() -> None:
+    loaded = replace(DETECTOR, stream=BY_CARD)
+    given = [{"stream": ("auth", "sign_in")[n % 2], "country": f"C{n}"} for n in range(8)]
+    made = gather([(case_of(loaded, given), result())], 1)
+    assert made is not None
+    further = made.events[len(given) :]
+    assert {event["stream"] for event in further} == {"auth", "sign_in"}
+    assert events(further, BY_CARD) == further, "none has a field of the other stream"

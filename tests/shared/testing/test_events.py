@@ -11,6 +11,7 @@ import pytest
 
 from lozenge.testing import NOW, events
 from lozenge.testing.events import event_table
+from tests.merged_streams import BY_ACCOUNT
 from tests.streams import AUTH
 
 
@@ -77,3 +78,38 @@ def test_the_origin_of_an_event_may_be_given_in_part() -> None:
         "test",
         event["event_time"],
     )
+
+
+def test_an_event_of_several_streams_names_its_own_and_has_null_in_the_fields_of_the_others() -> None:
+    payment, attempt = events([{"stream": "auth"}, {"stream": "sign_in", "at": "1m"}], BY_ACCOUNT)
+    assert payment == events([{}])[0] | {"stream": "auth", "result": None, "attempts": None, "device": None}
+    assert (attempt["stream"], attempt["result"], attempt["amount"], attempt["card_id"]) == (
+        "sign_in",
+        "passed",
+        None,
+        "card-1",
+    )
+    assert attempt["raw"]["topic"] == "SIGN-IN"
+    assert events([payment, attempt], BY_ACCOUNT) == [payment, attempt], "complete events pass unchanged"
+    assert event_table([payment, attempt], "account_id", BY_ACCOUNT).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"amount": 1}, "event 1: name the stream of the event: stream is one of auth, sign_in, not None"),
+        ({"stream": "claims"}, "event 1: name the stream of the event: stream is one of auth, sign_in, not 'claims'"),
+        ({"stream": "sign_in", "amount": 1}, "event 1: no such field: amount; an event of sign_in has event_id, event"),
+        ({"stream": "auth", "attempts": 1}, "event 1: no such field: attempts; an event of auth has"),
+        ({"stream": "auth", "nothing": None}, "event 1: no such field: nothing"),
+    ],
+)
+def test_a_field_of_another_stream_is_an_error_and_so_is_an_event_of_none(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(why)}"):
+        events([given], BY_ACCOUNT)
+
+
+def test_a_dead_letter_of_several_streams_is_of_the_one_whose_fields_it_has() -> None:
+    [event] = events([{}])
+    [again] = events([printed(event)], BY_ACCOUNT)
+    assert (again["stream"], again["event_id"]) == ("auth", "e1")

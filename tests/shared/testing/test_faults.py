@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lozenge.testing.faults import dividing_ends
+from lozenge.testing.faults import dividing_ends, hostile
 from lozenge.testing.runner import AlertRecord
+from tests.merged_streams import BY_ACCOUNT
+from tests.streams import AUTH
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -36,3 +38,13 @@ def test_few_groups_are_divided_because_each_batch_costs_time() -> None:
 
 def test_nothing_is_divided_for_an_entity_that_no_event_has() -> None:
     assert list(dividing_ends(events("a"), [alert("b", 1)])) == []
+
+
+def test_of_several_streams_each_has_its_hostile_events() -> None:
+    found = hostile(stream=BY_ACCOUNT)
+    assert len({event["event_id"] for event in found}) == len(found)
+    of_auth = [event for event in found if event["stream"] == "auth"]
+    assert len(of_auth) < len(found)
+    alone = hostile(stream=AUTH.model_copy(update={"keys": {"account": "account_id"}}))
+    assert [event["amount"] for event in of_auth] == [event["amount"] for event in alone]
+    assert {event["account_id"] for event in found} == {"hostile"}

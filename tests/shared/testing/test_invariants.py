@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.testing import check, with_manifest
 from lozenge.testing.invariants import INVARIANTS, Subject
 from lozenge.testing.runner import case_of
+from tests.merged_streams import BY_CARD
 
 pytestmark = pytest.mark.integration
 
@@ -173,3 +175,17 @@ def test_a_batch_ends_between_a_late_threshold_crossing_and_the_end_of_its_group
 )
 def test_a_correct_detector_passes_under_every_fault(detector: LoadedDetector) -> None:
     assert check(detector, TWELVE)
+
+
+def test_a_fold_over_two_streams_passes_under_every_fault() -> None:
+    def after_failures(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+        if event.stream == "sign_in":
+            state.count += event.attempts if event.result == "failed" else -state.count
+        elif state.count >= 2:
+            yield Alert(reason=f"{event.amount} after {state.count} failed attempts")
+
+    failed = {"stream": "sign_in", "result": "failed", "card_id": "card-1"}
+    payments = [{"stream": "auth", "amount": 10 + n} for n in range(3)]
+    detector = replace(folding(after_failures), stream=BY_CARD)
+    found = check(detector, [payments[0], failed, payments[1], failed, payments[2], failed | {"result": "passed"}])
+    assert [alert.reason for alert in found] == ["12.0000 after 2 failed attempts"]

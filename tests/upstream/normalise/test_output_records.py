@@ -19,7 +19,7 @@ from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
 from lozenge_upstream.normalise.output_records import in_order
 from tests.streams import AUTH, event_codec
-from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, written
+from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, target, written
 
 TOPICS = Topics()
 
@@ -106,6 +106,25 @@ def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spar
         (TOPICS.events("auth"), token(PAN), 1),
         (DEAD, "card", 2),
     ]
+
+
+def test_an_event_is_in_a_merged_topic_as_it_is_in_its_own_unless_it_lacks_the_key(
+    upstream_spark: SparkSession,
+) -> None:
+    raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
+    rows = written(upstream_spark, raws, rekeys=[], merges=("account", "card"))
+    found = {(row.topic, row.raw.offset): row for row in rows}
+    own, by_account, by_card = TOPICS.events("auth"), TOPICS.merged("account"), TOPICS.merged("card")
+    assert sorted(found) == sorted([(own, 0), (own, 1), (by_account, 1), (by_card, 0), (by_card, 1), (DEAD, 2)])
+    copy = found[by_account, 1]
+    assert (copy.value, copy.headers) == (found[own, 1].value, found[own, 1].headers)
+    assert (bytes(copy.key), copy.partition) == (b"a-1", partition_of(b"a-1", 4))
+    assert (found[by_card, 0].key, found[by_card, 0].partition) == (found[own, 0].key, found[own, 0].partition)
+
+
+def test_upstream_checks_each_topic_that_it_writes() -> None:
+    written = {topic.name for topic in target("terminal", merges=("account",)).contracts()}
+    assert {TOPICS.events("auth"), TOPICS.events("auth", "terminal"), TOPICS.merged("account"), DEAD} <= written
 
 
 def test_an_event_has_the_headers_of_a_cloud_event(upstream_spark: SparkSession) -> None:

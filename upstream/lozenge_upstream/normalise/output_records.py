@@ -1,4 +1,4 @@
-"""Turns normalised records into output records: events, their re-keyed copies, dead letters.
+"""Turns normalised records into output records: events, their re-keyed and merged copies, dead letters.
 
 One pass: each record lists its target topics (the dead-letter topic, or every canonical topic) and is exploded into
 one row per target, in the columns of Spark's Kafka sink. No canonical record has a null key: an event
@@ -16,6 +16,7 @@ from lozenge.contracts import partitioner
 from lozenge.contracts.topics import UPSTREAM, Topic, Topics
 from lozenge.spark import avro, headers
 from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.merged import merged_topics
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED, column_of
 
 EVENT_TYPE = "lozenge.event.v1"
@@ -25,11 +26,15 @@ _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """Where the events of a stream go among a platform's topics: its own topic, and copies by further keys."""
+    """Where the events of a stream go among a platform's topics: its own topic, copies by further keys, merged topics.
+
+    A merged topic has the events of several streams by one of `merges`, each as it is in the stream's own topic.
+    """
 
     stream: StreamDefinition
     topics: Topics
     copies: tuple[str, ...]
+    merges: tuple[str, ...] = ()
 
     @property
     def events(self) -> str:
@@ -55,12 +60,15 @@ class StreamOutput:
     def keys(self) -> dict[str, str]:
         """The field that keys each topic of events, the stream's own first."""
         names = (self.stream.primary, *self.copies)
-        return {self.stream.events(self.topics, name): self.stream.column(name) for name in names}
+        found = {self.stream.events(self.topics, name): self.stream.column(name) for name in names}
+        return found | {self.topics.merged(name): self.stream.column(name) for name in self.merges}
 
     def contracts(self) -> list[Topic]:
         """Every topic that upstream writes for it."""
         written = {*self.keys, self.dead_letters, self.coverage}
-        return [topic for topic in self.stream.topics(self.topics, self.copies) if topic.name in written]
+        merged = merged_topics(self.topics, [self.stream], self.merges)
+        declared = [*self.stream.topics(self.topics, self.copies), *merged]
+        return [topic for topic in declared if topic.name in written]
 
 
 def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions_of: dict[str, int]) -> DataFrame:

@@ -35,10 +35,14 @@ if TYPE_CHECKING:
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
     kind: Annotated[
-        DetectorKind, typer.Option(help="One event at a time, counts in windows, or state per key.")
-    ] = DetectorKind.RULE,
+        DetectorKind | None,
+        typer.Option(help="One event at a time, counts in windows, or state per key. [default: rule]"),
+    ] = None,
     key: Annotated[str, typer.Option(help="The entity of its alerts: a key of the stream, by default the first.")] = "",
-    stream: Annotated[str, typer.Option(help="The stream that it reads; by default the only one.")] = "",
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(help="The stream that it reads; by default the only one. Several are read together, by --key."),
+    ] = None,
     table: Annotated[
         list[Path] | None, typer.Option(help="A CSV or Parquet file to copy and declare. Once per table.")
     ] = None,
@@ -47,13 +51,16 @@ def new(
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Write the folder of a new detector, with tests that pass."""
+    from lozenge.detector.input_stream import together
     from lozenge.streams.project import Streams
     from lozenge_deploy.cli.author.scaffold import contents, write
 
     detectors = detectors_folder()
     make = contents if dry_run else write
-    of = Streams.load(detectors).get(stream)
-    files = make(detectors, name, kind, owner or user_name(), of, key=key, tables=table or ())
+    streams = Streams.load(detectors)
+    of = together([streams.get(each) for each in stream or [""]], key)
+    usual = DetectorKind.STATEFUL if of.members else DetectorKind.RULE
+    files = make(detectors, name, kind or usual, owner or user_name(), of, key=key, tables=table or ())
     if output is OutputFormat.JSON:
         show([{"file": str(file), "bytes": len(content)} for file, content in files.items()], output)
         return

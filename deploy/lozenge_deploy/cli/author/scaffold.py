@@ -9,6 +9,7 @@ from string import Template
 
 from pydantic import ValidationError
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.display_text import is_blank
 from lozenge.detector.tables.csv_table import separator_in
 from lozenge.detector.tables.declared_table import Table
@@ -19,6 +20,8 @@ from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem
 
 TEMPLATES = Path(__file__).with_name("templates")
+_MERGED = "merged"
+"""The template of a stateful detector of several streams; the others are named after their kind."""
 
 _ABOUT: Mapping[str, Mapping[str, str]] = {
     "rule": {
@@ -41,6 +44,13 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
         "misses": "Declines that the edge of a window divides, and events more than 10 minutes late.",
         "settings": "| `window` | 10m | length of the window |\n| `limit` | 3 | declines that raise an alert |",
         "declared": 'lateness = "10m"\nwindow = "10m"\n',
+    },
+    _MERGED: {
+        "description": "Flags a $key with $second within minutes after $first.",
+        "fires": "An event of $second at most `within` after one of $first, of one $key.",
+        "misses": "Pairs that are further apart, or come the other way round.",
+        "settings": "| `within` | 5m | the longest time between the two |",
+        "declared": "",
     },
 }
 
@@ -75,7 +85,8 @@ def contents(
 ) -> dict[Path, bytes]:
     """The content of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError.
 
-    It reads `stream`; `key` is one of its keys. `tables` are CSV or Parquet files, which the detector gets a copy of.
+    It reads `stream`, for a stateful one also merged of several; `key` is one of its keys. `tables` are CSV or Parquet
+    files, which the detector gets a copy of.
     """
     if problem := name_problem(name):
         raise UsageError(
@@ -87,20 +98,26 @@ def contents(
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} exists already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
+    if stream.members and kind != DetectorKind.STATEFUL:
+        raise UsageError(
+            f"making detector {name}: a {kind} of several streams has no template",
+            hint="add --kind stateful: what events of several streams say together is a fold",
+        )
     if key and key not in stream.keys:
         raise UsageError(
             f"making detector {name}: the stream {stream.name} has no key {key}", hint=f"take {', '.join(stream.keys)}"
         )
+    template = _MERGED if stream.members else kind
     entity = {"key": stream.key(key), "key_column": stream.column(key)}
-    words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, kind)}
+    entity |= {word: each.name for word, each in zip(("first", "second"), stream.members, strict=False)}
+    words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, template)}
     words |= {"owner_text": _quoted(owner)} | entity
-    words |= {word: Template(text).substitute(entity) for word, text in _ABOUT[kind].items()}
-    of_key = "" if stream.key(key) == stream.primary else f'key = "{key}"\n'
-    words["declared"] = f'stream = "{stream.name}"\n{of_key}{words["declared"]}'
+    words |= {word: Template(text).substitute(entity) for word, text in _ABOUT[template].items()}
+    words["declared"] = f"{_reads(stream, key)}{words['declared']}"
     words["declared"] += "".join(f"\n{_declared(table)}" for table in tables)
     templates = {
-        f"{name}.py": f"{kind}/module.py",
-        f"test_{name}.py": f"{kind}/test.py",
+        f"{name}.py": f"{template}/module.py",
+        f"test_{name}.py": f"{template}/test.py",
         "README.md": "common/README.md",
         "pyproject.toml": "common/pyproject.toml",
     }
@@ -110,6 +127,15 @@ def contents(
             raise UsageError(f"making detector {name}: {table.name} is there twice", hint="give each file its own name")
         files[folder / table.name] = table.read_bytes()
     return files
+
+
+def _reads(stream: StreamDefinition, key: str) -> str:
+    """The declaration of the stream, or of several, and of the key unless it is the first."""
+    if stream.members:
+        names = ", ".join(_quoted(each.name) for each in stream.members)
+        return f'streams = [{names}]\nkey = "{stream.primary}"\n'
+    of_key = "" if stream.key(key) == stream.primary else f'key = "{key}"\n'
+    return f'stream = "{stream.name}"\n{of_key}'
 
 
 def _declared(table: Path) -> str:

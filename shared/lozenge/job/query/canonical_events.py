@@ -1,6 +1,6 @@
 """Records of the canonical topic as events."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from functools import reduce
 from itertools import groupby
@@ -14,15 +14,18 @@ from lozenge.contracts.schemas import Schema
 from lozenge.detector.definition import INPUT
 from lozenge.durations import in_milliseconds
 from lozenge.spark import avro
+from lozenge.streams.definition import StreamDefinition
 
 
-def events(raw: DataFrame, known: Iterable[Schema], own: Schema, key: str) -> DataFrame:
-    """Canonical events of Kafka records, read as the schema `own`, with the platform's struct `INPUT` as the last.
+def events(raw: DataFrame, known: Iterable[Schema], stream: StreamDefinition, key: str) -> DataFrame:
+    """Canonical events of Kafka records, with the fields of `stream`, and the platform's struct `INPUT` as the last.
 
-    Events without the `key` (an unknown account, for example) are skipped, because no alert could name their entity.
+    `known` are versions of its schemas. Events without the column `key` (an unknown account, for example) are skipped,
+    because no alert could name their entity.
     """
-    decoded = _read(raw, known, own).select(
-        avro.record_of("read", "schema", own).alias("event"), "traceparent", "partition", "offset"
+    readers = stream.readers(known)
+    decoded = _read(raw, readers).select(
+        avro.record_of("read", "schema", _any(readers)).alias("event"), "traceparent", "partition", "offset"
     )
     return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
@@ -36,16 +39,28 @@ def events(raw: DataFrame, known: Iterable[Schema], own: Schema, key: str) -> Da
     )
 
 
-def malformed(raw: DataFrame, known: Iterable[Schema], own: Schema) -> DataFrame:
-    """The records that are no events: partition, offset and problem, for `avro.words_of`."""
-    problem = avro.problem("read", "schema", own)
-    return _read(raw, known, own).select("partition", "offset", problem.alias("problem")).where("problem IS NOT NULL")
+def malformed(raw: DataFrame, known: Iterable[Schema], stream: StreamDefinition) -> DataFrame:
+    """The records that are no events of `stream`: partition, offset and problem, for `avro.words_of`."""
+    readers = stream.readers(known)
+    problem = avro.problem("read", "schema", _any(readers))
+    return _read(raw, readers).select("partition", "offset", problem.alias("problem")).where("problem IS NOT NULL")
 
 
-def _read(raw: DataFrame, known: Iterable[Schema], own: Schema) -> DataFrame:
+def without_schemas(raw: DataFrame, ids: Collection[int]) -> DataFrame:
+    """The records without those of the schema `ids`: events of streams that others read from a merged topic."""
+    found = F.coalesce(avro.schema_id(F.col("value")), F.lit(-1))
+    return raw.where(~found.isin(*ids)) if ids else raw
+
+
+def _any(readers: Mapping[Schema, Schema]) -> Schema:
+    """One of the readers, which have the same fields."""
+    return next(iter(readers.values()))
+
+
+def _read(raw: DataFrame, readers: Mapping[Schema, Schema]) -> DataFrame:
     index = F.array_position("headers.key", TRACEPARENT) - 1
     return raw.select(
-        avro.decode(F.col("value"), known, own).alias("read"),
+        avro.decode(F.col("value"), readers).alias("read"),
         avro.schema_id(F.col("value")).alias("schema"),
         F.get("headers.value", index.cast("int")).cast("string").alias("traceparent"),
         "partition",

@@ -11,27 +11,34 @@ from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity
 from lozenge.job.query import canonical_events
 from lozenge.job.query.poison_search import Ranges
-from lozenge.kafka.schema_topic import learn
+from lozenge.kafka.schema_topic import announced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark import avro, kafka_source
+from lozenge.streams.definition import StreamDefinition, is_event
 
 
 class EventReader:
     """Decodes the records of one detector's input, without the `excluded` ones. New schemas are learned on request.
 
-    Stream and range have the same expressions, so a record that fails in one fails in the other.
+    Stream and range have the same expressions, so a record that fails in one fails in the other. In a merged topic, the
+    events of streams that this detector does not read are skipped.
     """
 
     def __init__(self, identity: Identity, declaration: Manifest, kafka: KafkaSettings, spark: SparkSession) -> None:
         self._identity, self._declaration = identity, declaration
         self._kafka, self._spark = kafka, spark
         self._learned: list[Schema] = []
+        self._foreign: set[int] = set()
         self.excluded: list[FailedRecord] = []
 
     def learn(self) -> set[int]:
         """Reads the event schemas that have been announced; returns the ids of all known schemas."""
-        self._learned = learn(self._kafka, self._own)
-        return {s.id for s in self._schemas}
+        own = {schema.name for schema in self._stream.schemas}
+        found = announced(self._kafka, self._stream.schemas)
+        self._learned = [schema for schema in found if schema.name in own]
+        if self._stream.members:
+            self._foreign = {schema.id for schema in found if schema.name not in own and is_event(schema)}
+        return {s.id for s in self._schemas} | self._foreign
 
     def stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
         """The events from `offsets` on, at most `max_batch` offsets in a batch; None for Real-Time Mode.
@@ -53,7 +60,7 @@ class EventReader:
 
         No code of the detector has seen them, so there may be any number of them.
         """
-        rows = canonical_events.malformed(self._kept(self.records(ranges)), self._schemas, self._own).collect()
+        rows = canonical_events.malformed(self._kept(self.records(ranges)), self._schemas, self._stream).collect()
         found = [FailedRecord(row.partition, row.offset, DecodeError(_words(row.problem))) for row in rows]
         self.excluded += found
         return found
@@ -63,23 +70,24 @@ class EventReader:
         return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
 
     @property
-    def _own(self) -> Schema:
-        return self._identity.stream.event_schema
+    def _stream(self) -> StreamDefinition:
+        return self._identity.stream
 
     @property
     def _schemas(self) -> list[Schema]:
         """Every event schema that it knows; an announced one has the id that is announced."""
-        known = {self._own.id: self._own} | {s.id: s for s in self._learned}
+        known = {s.id: s for s in (*self._stream.schemas, *self._learned)}
         return list(known.values())
 
     def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
         return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
 
     def _events(self, raw: DataFrame) -> DataFrame:
-        return canonical_events.events(self._kept(raw), self._schemas, self._own, self._identity.key_column)
+        return canonical_events.events(self._kept(raw), self._schemas, self._stream, self._identity.key_column)
 
     def _kept(self, raw: DataFrame) -> DataFrame:
-        return canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
+        own = canonical_events.without_schemas(raw, self._foreign)
+        return canonical_events.without(own, [(p.partition, p.offset) for p in self.excluded])
 
 
 def _words(problem: str) -> str:

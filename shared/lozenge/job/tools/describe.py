@@ -54,7 +54,7 @@ def describe(loaded: LoadedDetector) -> Description:
         settings_digest=digest,
         settings_schema=schema,
         state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind.state_in_topic else None,
-        schemas=[schema.id for schema in (*packaged(), loaded.stream.event_schema)],
+        schemas=[schema.id for schema in (*packaged(), *loaded.stream.schemas)],
     )
 
 
@@ -109,9 +109,7 @@ def _detected(
 
     manifest = loaded.declaration
     spark = tool_session(f"{loaded.name}-describe")
-    events = canonical_events.events(
-        records(spark), [loaded.stream.event_schema], loaded.stream.event_schema, loaded.key_column
-    )
+    events = canonical_events.events(records(spark), loaded.stream.schemas, loaded.stream, loaded.key_column)
     if manifest.lateness is not None:
         events = canonical_events.watermarked([events], manifest.lateness)
     tables = ReferenceTables(manifest.tables, loaded.folder)

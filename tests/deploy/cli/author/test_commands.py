@@ -10,6 +10,8 @@ import pytest
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import read
+from lozenge.streams.folder import write_copy
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.releases.lint.folder import problems
 from lozenge_deploy.releases.lint.names import LONGEST
@@ -17,6 +19,7 @@ from lozenge_deploy.releases.test_run import proof_of
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke, lozenge
 from tests.deploy.sparkless_environments import install
+from tests.merged_streams import SIGN_IN
 from tests.streams import AUTH
 
 TESTS = """
@@ -44,6 +47,44 @@ def test_new_refuses_a_stream_or_a_key_that_there_is_not(checkout: Path) -> None
     assert (run.returncode, "the stream auth has no key device" in run.stderr) == (2, True), run.stderr
     run = invoke("new", "spotter", "--stream", "login", cwd=checkout)
     assert (run.returncode, "there is no stream login" in run.stderr) == (2, True), run.stderr
+    assert list((checkout / "detectors").iterdir()) == []
+
+
+@pytest.fixture
+def two_streams(tmp_path: Path) -> dict[str, str]:
+    """The variable that names a folder with two streams."""
+    for each in (AUTH, SIGN_IN):
+        write_copy(each, tmp_path / "streams")
+    return {STREAMS_VARIABLE: str(tmp_path / "streams")}
+
+
+def test_new_reads_several_streams_by_a_key(checkout: Path, two_streams: dict[str, str]) -> None:
+    both = ("--stream", "sign_in", "--stream", "auth")
+    run = invoke("new", "spotter", *both, "--key", "account", cwd=checkout, **two_streams)
+    assert run.returncode == 0, run.stderr
+    run = invoke("check", "spotter", cwd=checkout, **two_streams)
+    assert (run.returncode, run.stderr) == (0, "")
+    _, _, declared = read(checkout / "detectors" / "spotter" / "pyproject.toml")
+    assert (declared.kind, declared.streams, declared.key) == ("stateful", ("sign_in", "auth"), "account")
+    assert "sign_in" in (checkout / "detectors" / "spotter" / "README.md").read_text("utf-8")
+    [shown] = json.loads(invoke("describe", "spotter", "-o", "json", cwd=checkout, **two_streams).stdout)
+    assert (shown["stream"], shown["reads"]) == ("sign_in+auth", "pay.merged.by-account.v1")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--key", "merchant"], "sign_in has no key merchant, only account, card"),
+        ([], "auth has no key (none is named)"),
+        (["--key", "account", "--kind", "rule"], "a rule of several streams has no template"),
+    ],
+)
+def test_new_refuses_streams_that_cannot_be_read_together(
+    checkout: Path, two_streams: dict[str, str], options: list[str], why: str
+) -> None:
+    run = invoke("new", "spotter", "--stream", "auth", "--stream", "sign_in", *options, cwd=checkout, **two_streams)
+    assert run.returncode == 2
+    assert why in run.stderr
     assert list((checkout / "detectors").iterdir()) == []
 
 

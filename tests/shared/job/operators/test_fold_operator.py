@@ -16,13 +16,20 @@ from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.definition import StreamDefinition
 from lozenge.testing import events, run_fold
 from lozenge.testing.events import PartialEvent, event_table
+from tests.merged_streams import BY_CARD
 from tests.streams import AUTH
 
 PARTITIONS = range(4)
 NO_KAFKA = cast(KafkaSettings, None)  # an operator with restored state reads nothing at a cut-over
 STREAM: list[PartialEvent] = [{"card_id": f"card-{n % 5}", "amount": 10 + n % 4} for n in range(60)]
+TWO_STREAMS: list[PartialEvent] = [
+    {"stream": "sign_in", "card_id": each["card_id"]} if n % 3 == 1 else {"stream": "auth", **each}
+    for n, each in enumerate(STREAM)
+]
+INPUTS = pytest.mark.parametrize("given", [(STREAM, AUTH), (TWO_STREAMS, BY_CARD)], ids=["one stream", "two streams"])
 
 
 class Count(State):
@@ -54,9 +61,9 @@ def operator() -> FoldOperator:
     return FoldOperator(THIRDS, Settings(), "card_id", "lozenge.state.test.v1", PARTITIONS)
 
 
-def batch(partials: Sequence[PartialEvent], key: str = "card_id") -> pa.Table:
+def batch(partials: Sequence[PartialEvent], stream: StreamDefinition = AUTH, key: str = "card_id") -> pa.Table:
     """The events as Spark hands them over, with the platform's columns flattened."""
-    table = event_table(events(partials), key, AUTH).drop(["raw"])
+    table = event_table(events(partials, stream), key, stream).drop(["raw"])
     own: Any = table.column("_input").combine_chunks()
     for name in ("partition", "offset", "traceparent", "arrived"):
         table = table.append_column(f"_input_{name}", own.field(name))
@@ -87,27 +94,32 @@ def summary(result: BatchResult) -> tuple[list[tuple[str, str, str]], list[tuple
     )
 
 
-def test_the_results_are_those_of_the_reference_fold() -> None:
-    outcomes = run_fold(THIRDS, Settings(), STREAM)
+@INPUTS
+def test_the_results_are_those_of_the_reference_fold(given: tuple[list[PartialEvent], StreamDefinition]) -> None:
+    outcomes = run_fold(THIRDS, Settings(), given[0], "card", given[1])
     raised = [outcome for outcome in outcomes if isinstance(outcome, Raised)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    result = operator().process(batch(STREAM))
+    result = operator().process(batch(*given))
     assert sorted(draft.alert.reason for draft in result.alerts) == sorted(one.alert.reason for one in raised)
     assert len(result.failed_records) == sum(one.event is not None for one in failed) > 0
     assert len(result.failures_without_record) == sum(one.event is None for one in failed) > 0
 
 
+@INPUTS
 @pytest.mark.parametrize("size", [1, 7, 59])
-def test_the_results_do_not_depend_on_the_batches(size: int) -> None:
-    whole = batch(STREAM).sort_by([("_input_offset", "ascending")])
+def test_the_results_do_not_depend_on_the_batches(
+    size: int, given: tuple[list[PartialEvent], StreamDefinition]
+) -> None:
+    whole = batch(*given).sort_by([("_input_offset", "ascending")])
     divided = operator()
     parts = [divided.process(whole.slice(start, size)) for start in range(0, whole.num_rows, size)]
     assert summary(joined(parts, [])) == summary(operator().process(whole))
 
 
+@INPUTS
 @pytest.mark.parametrize("at", [1, 30, 59])
-def test_a_restart_resumes_with_the_written_state(at: int) -> None:
-    whole = batch(STREAM).sort_by([("_input_offset", "ascending")])
+def test_a_restart_resumes_with_the_written_state(at: int, given: tuple[list[PartialEvent], StreamDefinition]) -> None:
+    whole = batch(*given).sort_by([("_input_offset", "ascending")])
     first, state = operator(), dict[tuple[int, bytes], bytes]()
     before = first.process(whole.slice(0, at))
     stored(first, state)

@@ -66,10 +66,10 @@ def raw(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
 def events(spark: SparkSession, *given: dict[str, Any]) -> DataFrame:
     """The events at offsets 0, 1 and so on of partition 1, as a detector gets them."""
     records = [(1, offset, CODEC.encode(each)) for offset, each in enumerate(given)]
-    return canonical_events.events(raw(spark, records), [AUTH.event_schema], AUTH.event_schema, "card_id")
+    return canonical_events.events(raw(spark, records), AUTH.schemas, AUTH, "card_id")
 
 
 def stream(spark: SparkSession, folder: object) -> DataFrame:
     """Events of a stream that has not been started."""
     records = spark.readStream.schema(kafka_source.RECORDS).parquet(str(folder))
-    return canonical_events.events(records, [AUTH.event_schema], AUTH.event_schema, "card_id")
+    return canonical_events.events(records, AUTH.schemas, AUTH, "card_id")

@@ -16,7 +16,7 @@ KNOWN = [AUTH.event_schema]
 
 
 def test_an_event_has_all_of_its_fields_and_the_platforms_in_the_last_column(query_spark: SparkSession) -> None:
-    found = events(raw(query_spark, [(3, 7, CODEC.encode(event(1)))]), KNOWN, AUTH.event_schema, "merchant_id")
+    found = events(raw(query_spark, [(3, 7, CODEC.encode(event(1)))]), KNOWN, AUTH, "merchant_id")
     assert found.columns == [*(field["name"] for field in AUTH.event_schema.definition["fields"]), INPUT]
     [row] = found.collect()
     assert (row.event_id, row.amount, row.account_id) == ("event-1", event(1)["amount"], None)
@@ -28,7 +28,7 @@ def test_an_event_has_all_of_its_fields_and_the_platforms_in_the_last_column(que
 def test_an_event_without_the_key_is_skipped(query_spark: SparkSession) -> None:
     given = [event(1), event(2, account_id="a-1")]
     records = raw(query_spark, [(0, offset, CODEC.encode(each)) for offset, each in enumerate(given)])
-    assert [row.event_id for row in events(records, KNOWN, AUTH.event_schema, "account_id").collect()] == ["event-2"]
+    assert [row.event_id for row in events(records, KNOWN, AUTH, "account_id").collect()] == ["event-2"]
 
 
 def test_a_record_without_headers_has_no_trace(query_spark: SparkSession) -> None:
@@ -36,7 +36,7 @@ def test_a_record_without_headers_has_no_trace(query_spark: SparkSession) -> Non
         [(CODEC.encode(event(1)), 0, 0, None), (CODEC.encode(event(2)), 0, 1, [])],
         "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>",
     )
-    assert [row[INPUT].traceparent for row in events(records, KNOWN, AUTH.event_schema, "card_id").collect()] == [
+    assert [row[INPUT].traceparent for row in events(records, KNOWN, AUTH, "card_id").collect()] == [
         None,
         None,
     ]
@@ -53,7 +53,7 @@ def test_what_is_no_event_is_found_with_its_place_and_cause_and_nothing_else(que
 
 
 def malformed_of(spark: SparkSession, records: list[tuple[int, int, bytes]]) -> list[Row]:
-    return malformed(raw(spark, records), KNOWN, AUTH.event_schema).collect()
+    return malformed(raw(spark, records), KNOWN, AUTH).collect()
 
 
 def test_excluded_records_are_skipped_and_their_neighbours_are_not(query_spark: SparkSession) -> None:

@@ -1,11 +1,13 @@
 """Stream and range have the same events: without the excluded records, by every schema that is known."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import Schema
 from lozenge.errors import DecodeError
 from lozenge.job.batch_result import FailedRecord
@@ -13,6 +15,7 @@ from lozenge.job.query import event_reader
 from lozenge.job.query.event_reader import EventReader
 from lozenge.spark import kafka_source
 from lozenge.spark.internals import plans
+from tests.merged_streams import BY_CARD, SIGN_IN, sign_in
 from tests.shared.job.commit.scripted import KAFKA, LIVE, declared
 from tests.shared.job.query.conftest import CODEC, event, raw
 from tests.streams import AUTH
@@ -27,16 +30,17 @@ class Topic:
 
     def __init__(self, spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self._spark, self._folder = spark, folder
+        self.identity, self.records = LIVE, RECORDS
         self.asked: list[tuple[dict[int, int], int | None]] = []
         patch.setattr(kafka_source, "bounded", self._bounded)
         patch.setattr(kafka_source, "stream", self._stream)
 
     def reader(self, kind: str = "rule") -> EventReader:
-        return EventReader(LIVE, declared(kind), KAFKA, self._spark)
+        return EventReader(self.identity, declared(kind), KAFKA, self._spark)
 
     def _bounded(self, spark: object, kafka: object, app: str, topic: str, ranges: object) -> DataFrame:
-        assert (app, topic) == (LIVE.app, LIVE.input)
-        return raw(self._spark, RECORDS)
+        assert (app, topic) == (self.identity.app, self.identity.input)
+        return raw(self._spark, self.records)
 
     def _stream(self, _: object, kafka: object, app: str, topic: str, start: Mapping[int, int], most: int) -> DataFrame:
         self.asked.append((dict(start), most))
@@ -84,7 +88,39 @@ def test_a_stream_with_lateness_reads_each_partition_by_itself_with_its_share(to
 
 def test_a_schema_is_known_once_it_was_learned(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     announced = Schema(902, AUTH.schema_name, 9, AUTH.event_schema.text)
-    monkeypatch.setattr(event_reader, "learn", lambda kafka, name: [announced])
+    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: [announced])
     reader = topic.reader()
     assert 902 in reader.learn()
     assert AUTH.event_schema.id in reader.learn(), "the packaged ones stay"
+
+
+def test_a_merged_topic_has_events_of_both_streams_each_with_its_name_and_null_for_the_other(topic: Topic) -> None:
+    attempt = sign_in(1, card_id="card_1")
+    lacking = sign_in(2, card_id=None)
+    values = [GOOD, *map(Codec(SIGN_IN.event_schema).encode, (attempt, lacking)), b"text"]
+    topic.identity = replace(LIVE, stream=BY_CARD)
+    topic.records = [(1, offset, value) for offset, value in enumerate(values)]
+    reader = topic.reader()
+    assert topic.identity.input == "pay.merged.by-card.v1"
+    assert [(found.position, found.stage) for found in reader.exclude_malformed({1: (0, 4)})] == [((1, 3), "decode")]
+    payment, other = reader.bounded({1: (0, 4)}).orderBy("_input.offset").collect()
+    assert payment.asDict().keys() == {"event_id", "event_time", *(f.name for f in BY_CARD.fields), "raw", "_input"}
+    assert (payment.stream, payment.amount, payment.attempts, payment.device) == ("auth", 10, None, None)
+    assert (other.stream, other.amount, other.attempts, other.result) == ("sign_in", None, 1, "failed")
+    assert (other.device.model, other.device.kind, other.country) == ("x", "phone", "DE")
+    assert (other.event_id, other._input.key, other._input.offset) == ("sign-in-1", "card_1", 1)
+
+
+def test_events_of_a_stream_that_others_merge_are_skipped_once_their_schema_is_learned(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    third = Schema(903, "event.third", 1, SIGN_IN.event_schema.text)
+    topic.identity = replace(LIVE, stream=BY_CARD)
+    topic.records = [(1, 0, GOOD), (1, 1, Codec(third).encode(sign_in(1)))]
+    reader = topic.reader()
+    with pytest.raises(Exception, match="LOZENGE_UNKNOWN_SCHEMA_ID:903"):
+        reader.bounded({1: (0, 2)}).collect()
+    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: [third])
+    assert reader.learn() == {AUTH.event_schema.id, SIGN_IN.event_schema.id, 903}
+    assert [row.event_id for row in reader.bounded({1: (0, 2)}).collect()] == ["event-1"]
+    assert reader.exclude_malformed({1: (0, 2)}) == []
