@@ -28,7 +28,7 @@ class EventReader:
         self._identity, self._declaration = identity, declaration
         self._kafka, self._spark = kafka, spark
         self._learned: list[Schema] = []
-        self._foreign: set[int] = set()
+        self._foreign: set[int] | None = None
         self.excluded: list[FailedRecord] = []
 
     def learn(self) -> set[int]:
@@ -36,9 +36,8 @@ class EventReader:
         own = {schema.name for schema in self._stream.schemas}
         found = announced(self._kafka, self._stream.schemas)
         self._learned = [schema for schema in found if schema.name in own]
-        if self._stream.members:
-            self._foreign = {schema.id for schema in found if schema.name not in own and is_event(schema)}
-        return {s.id for s in self._schemas} | self._foreign
+        self._foreign = {schema.id for schema in found if schema.name not in own and is_event(schema)}
+        return {s.id for s in self._schemas} | (self._foreign if self._stream.members else set())
 
     def stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
         """The events from `offsets` on, at most `max_batch` offsets in a batch; None for Real-Time Mode.
@@ -86,8 +85,11 @@ class EventReader:
         return canonical_events.events(self._kept(raw), self._schemas, self._stream, self._identity.key_column)
 
     def _kept(self, raw: DataFrame) -> DataFrame:
-        own = canonical_events.without_schemas(raw, self._foreign)
-        return canonical_events.without(own, [(p.partition, p.offset) for p in self.excluded])
+        if self._stream.members:
+            if self._foreign is None:
+                self.learn()  # else each start would fail on the first event of a stream that others read
+            raw = canonical_events.without_schemas(raw, self._foreign or ())
+        return canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
 
 
 def _words(problem: str) -> str:

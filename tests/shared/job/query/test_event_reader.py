@@ -94,7 +94,10 @@ def test_a_schema_is_known_once_it_was_learned(topic: Topic, monkeypatch: pytest
     assert AUTH.event_schema.id in reader.learn(), "the packaged ones stay"
 
 
-def test_a_merged_topic_has_events_of_both_streams_each_with_its_name_and_null_for_the_other(topic: Topic) -> None:
+def test_a_merged_topic_has_events_of_both_streams_each_with_its_name_and_null_for_the_other(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: [])
     attempt = sign_in(1, card_id="card_1")
     lacking = sign_in(2, card_id=None)
     values = [GOOD, *map(Codec(SIGN_IN.event_schema).encode, (attempt, lacking)), b"text"]
@@ -111,16 +114,18 @@ def test_a_merged_topic_has_events_of_both_streams_each_with_its_name_and_null_f
     assert (other.event_id, other._input.key, other._input.offset) == ("sign-in-1", "card_1", 1)
 
 
-def test_events_of_a_stream_that_others_merge_are_skipped_once_their_schema_is_learned(
+def test_events_of_a_stream_that_others_merge_are_skipped_from_the_start_and_once_they_are_announced(
     topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    third = Schema(903, "event.third", 1, SIGN_IN.event_schema.text)
+    third, fourth = (Schema(id, f"event.{id}", 1, SIGN_IN.event_schema.text) for id in (903, 904))
+    known = [third]
+    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: list(known))
     topic.identity = replace(LIVE, stream=BY_CARD)
-    topic.records = [(1, 0, GOOD), (1, 1, Codec(third).encode(sign_in(1)))]
+    topic.records = [(1, 0, GOOD), *((1, n, Codec(each).encode(sign_in(n))) for n, each in ((1, third), (2, fourth)))]
     reader = topic.reader()
-    with pytest.raises(Exception, match="LOZENGE_UNKNOWN_SCHEMA_ID:903"):
-        reader.bounded({1: (0, 2)}).collect()
-    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: [third])
-    assert reader.learn() == {AUTH.event_schema.id, SIGN_IN.event_schema.id, 903}
-    assert [row.event_id for row in reader.bounded({1: (0, 2)}).collect()] == ["event-1"]
-    assert reader.exclude_malformed({1: (0, 2)}) == []
+    with pytest.raises(Exception, match="LOZENGE_UNKNOWN_SCHEMA_ID:904"):
+        reader.bounded({1: (0, 3)}).collect()
+    known.append(fourth)
+    assert reader.learn() == {AUTH.event_schema.id, SIGN_IN.event_schema.id, 903, 904}
+    assert [row.event_id for row in reader.bounded({1: (0, 3)}).collect()] == ["event-1"]
+    assert reader.exclude_malformed({1: (0, 3)}) == []
