@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import Schema
 from lozenge.detector.events import Alert
@@ -24,12 +25,14 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.lifecycle.job_parts import Happened
 from lozenge.job.lifecycle.job_state import JobAction
 from lozenge.job.settings import JobSettings
+from lozenge.job.tools.backtest import backtest
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.spark.internals import driver_jvm
 from lozenge.testing import run_fold
+from lozenge_deploy.observe.topic_tail import latest
 from tests.integration import clients
 from tests.integration.clients import read_by_kafka_python
 from tests.integration.harness import (
@@ -330,7 +333,7 @@ def test_alert_ids_do_not_depend_on_batches_or_releases(
     assert seen[0] == seen[1]
 
 
-def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches(
+def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches_and_in_a_backtest(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     """The topic also has events of a third stream, which other detectors read: they are skipped."""
@@ -345,10 +348,10 @@ def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches
         return fold(frame, by="card_id", state=Count, step=step, expires=timedelta(days=1))
 
     third = Schema(904, "event.third", 1, SIGN_IN.event_schema.text)
-    announce(kafka, [third])
+    announce(kafka, [third, *BY_CARD.schemas])
     loaded = new_detector(kafka, Detector(detect, settings=Settings), tmp_path, BY_CARD, kind="stateful")
     given: list[dict[str, Any]] = []
-    for n in range(30):
+    for n in range(18):
         card: dict[str, Any] = {"card_id": f"{loaded.name}-{n % 3}"}
         if n % 2:
             given.append(event(n, at=timedelta(seconds=n), **card) | {"stream": "auth"})
@@ -360,12 +363,17 @@ def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches
             send(kafka, [sign_in(n, **card)], Codec(third), BY_CARD)
     no_frame: Any = None
     plain = run_fold(detect(no_frame, Settings(), {}), Settings(), given, "card", BY_CARD)
-    expected = {outcome.event.event_id for outcome in plain if isinstance(outcome, Raised) and outcome.event}
+    raised = [outcome.event for outcome in plain if isinstance(outcome, Raised) and outcome.event]
+    expected = {ids.alert_id(loaded.name, "card", event.card_id, event.event_id) for event in raised}
     assert len(expected) > 3
-    seen = [_shadow_ids(loaded, kafka, spark, tmp_path, f"r{size}", size) for size in (1, 7, 1000)]
-    assert seen[0] == seen[1] == seen[2]
-    assert len(seen[0]) == len(expected)
+    for size in (1, 7, 1000):
+        found = _shadow_ids(loaded, kafka, spark, tmp_path, f"r{size}", size)
+        assert {alert_id.decode() for alert_id in found} == expected
     assert committed(kafka, kafka.topics.dead_letters(kafka.topics.shadow(loaded.name, "r7").name)) == []
+    tried = backtest(loaded, JobSettings(), kafka, timedelta(minutes=30))
+    assert ({alert.alert_id for alert in tried.new}, tried.dead_letters) == (expected, [])
+    shown = [row["value"] for row in latest(kafka, BY_CARD.events(kafka.topics), 30)]
+    assert {"amount", "attempts"} <= {name for value in shown for name in value}, "each as a record of its own stream"
 
 
 def _shadow_ids(
@@ -377,7 +385,7 @@ def _shadow_ids(
     topic = loaded.stream.events(kafka.topics)
     start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name, topic).items()}
     move(kafka, f"{loaded.name}@{release}", start, topic)
-    end = sum(start.values()) + 30
+    end = sum(clients.ends(kafka, topic).values())
     with running(smaller, kafka, spark, work, live=False, release=release) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) >= end, "the end of the topic")
     found = committed(kafka, kafka.topics.shadow(loaded.name, release).alerts)
