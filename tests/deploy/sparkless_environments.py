@@ -32,7 +32,8 @@ case "$3" in */) source="$3" ;; esac
 shift 3
 case "$module" in
   lozenge.job) set -- tests.deploy.sparkless_job "$source" "$@" ;;
-  lozenge.job.tools.back*) set -- tests.deploy.sparkless_tool "${{module##*.}}" "$source" "$@" ;;
+  lozenge.job.tools.back*|lozenge.job.tools.describe)
+    set -- tests.deploy.sparkless_tool "${{module##*.}}" "$source" "$@" ;;
   *) exec '{python}' -m "$module" "$source" "$@" ;;
 esac
 PYTHONPATH='{checkout}' exec '{python}' -m "$@"

@@ -1,11 +1,13 @@
 """A tool of a rule as a process without Spark: everything around its evaluation is what `lozenge.job.tools` runs.
 
-Usage: `python -m tests.deploy.sparkless_tool backtest|backfill FOLDER ...`. Output and exit codes are the tool's.
+Usage: `python -m tests.deploy.sparkless_tool backtest|backfill|describe FOLDER ...`. Output and exit codes are those of
+the tool.
 """
 
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -17,14 +19,14 @@ from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
-from lozenge.job.tools import backfill, backtest
+from lozenge.job.tools import backfill, backtest, describe, dry_plan
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read
 from lozenge.process.shutdown import end
 from lozenge.protocol.coverage import Versions
 from tests.deploy.sparkless_rule import draft_alerts
 
-TOOLS: dict[str, Any] = {"backtest": backtest, "backfill": backfill}
+TOOLS: dict[str, Any] = {"backtest": backtest, "backfill": backfill, "describe": describe}
 
 
 class SparklessReader:
@@ -73,7 +75,11 @@ def main() -> int:
         "tool_session": lambda _: None,
         "jvm_pid": lambda _: os.getpid(),
     }
-    with patch.multiple(tool, **{name: by for name, by in replaced.items() if hasattr(tool, name)}):
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(dry_plan, "check", lambda *_: ""))
+        for name, by in replaced.items():
+            if hasattr(tool, name):
+                patches.enter_context(patch.object(tool, name, by))
         code: int = tool.main()
     return code
 

@@ -1,18 +1,29 @@
 """Plans of changes to a deployed detector: a rollback, or other settings and resources.
 
-Each is validated with the release's own code before anything changes.
+Settings are tried with the release's own code before anything changes, wherever its environment can be made. The
+running job tries them again before they replace those in force.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lozenge.durations import duration
-from lozenge.errors import UsageError
+from lozenge.errors import ToolchainError, UsageError, first_line
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec, HistoryEvent
 from lozenge_deploy.operations import scaling, sharing_check, state_migration, throttle
-from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
+from lozenge_deploy.operations.release_diff import (
+    RESUMES,
+    Rows,
+    differences,
+    offsets_row,
+    settings_rows,
+    state_row,
+    unchecked_row,
+)
 from lozenge_deploy.releases import detector_process
+from lozenge_deploy.releases.release import Release
 from lozenge_deploy.releases.release_store import Releases, environment_for
 
 
@@ -41,7 +52,7 @@ def plan_rollback(
     ):
         raise refusal
     settings = {key: value for key, value in present.settings.items() if key in new.settings}
-    detector_process.try_settings(name, environment_for(new, releases), settings)
+    unchecked = _tried(new, releases, settings)
     wanted = present.updated(
         release=new.name,
         goal="running",
@@ -56,6 +67,7 @@ def plan_rollback(
     return wanted, [
         *differences(current, new),
         *settings_rows(present.settings, settings),
+        *unchecked_row(unchecked),
         *throttle.rows(present, reset, new),
         offsets_row(RESUMES),
         *state_row(state_migration.consequence(current, new, policy)),
@@ -71,12 +83,13 @@ def plan_settings(
 ) -> tuple[dict[str, Any], Rows]:
     """The fields of the spec that change with `settings` and `resources`, and the changes as rows.
 
-    None in `settings` restores the default; `rate`, in events per second, becomes a `max_batch`. Raises ConfigError.
+    None in `settings` restores the default; `rate`, in events per second, becomes a `max_batch`. Raises ConfigError,
+    and DetectorError for settings that `detect()` refuses.
     """
     releases = Releases(kafka)
     release = releases.get(present.detector, present.release)
     values = {name: v for name, v in {**present.settings, **settings}.items() if v is not None}
-    detector_process.try_settings(present.detector, environment_for(release, releases), values)
+    unchecked = _tried(release, releases, values) if _as_text(values) != _as_text(present.settings) else ""
     given = dict(resources)
     if refusal := throttle.refused(release, {**given, "rate": rate}) or sharing_check.refused(release, present, given):
         raise refusal
@@ -90,8 +103,24 @@ def plan_settings(
     rows = [{"field": name, "current": current[name] or declared[name], "new": value} for name, value in given.items()]
     return {"settings": values, **given}, [
         *settings_rows(release.settings | present.settings, release.settings | values),
+        *unchecked_row(unchecked),
         *(row for row in rows if row["current"] != row["new"]),
     ]
+
+
+def _tried(release: Release, releases: Releases, settings: Mapping[str, Any]) -> str:
+    """Why the job alone can check `settings`, or ""; raises ConfigError and DetectorError if they are refused."""
+    if not settings:
+        return ""
+    try:
+        python = environment_for(release, releases)
+    except ToolchainError as error:  # a limit can be set from a machine that cannot run the detector
+        return first_line(error)
+    return detector_process.try_settings(release.detector, python, settings)
+
+
+def _as_text(settings: Mapping[str, Any]) -> str:
+    return json.dumps(settings, sort_keys=True)  # 1 and true are equal in Python
 
 
 def _previous_live(present: DeploymentSpec, history: Sequence[HistoryEvent]) -> str:

@@ -16,7 +16,15 @@ from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
-from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
+from lozenge_deploy.operations.release_diff import (
+    RESUMES,
+    Rows,
+    differences,
+    offsets_row,
+    settings_rows,
+    state_row,
+    unchecked_row,
+)
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
@@ -30,7 +38,7 @@ class DeployPlan:
     """The deployment of a folder as `release`, compared with what is deployed (`current`; None: nothing).
 
     `release` has its number already; `commit` stores it. `before` is what a rollback restores. `refusal` is why the
-    folder cannot be deployed so.
+    folder cannot be deployed so, `unchecked` why the job alone can check the settings.
     """
 
     kafka: KafkaSettings
@@ -42,6 +50,7 @@ class DeployPlan:
     state: str
     settings: Mapping[str, Any]
     refusal: UsageError | None
+    unchecked: str = ""
 
     def changes(self) -> Rows:
         """The changes as rows of field, current, new; also what happens to offsets and state."""
@@ -52,6 +61,7 @@ class DeployPlan:
         return [
             *differences(self.current_release, self.release),
             *settings_rows(self.current.settings if self.current else {}, self.settings),
+            *unchecked_row(self.unchecked),
             *throttle.rows(self.current, self._reset_by_mode, self.release),
             offsets_row(f"starts at the {first} event" if self.current_release is None else RESUMES),
             *state_row(state),
@@ -120,7 +130,7 @@ def prepare(
             refusal = refusal or scaling.refused(release, current.instances, kafka.partitions, policy)
         known_settings = current.settings.items() if current is not None else ()
         overrides = {**{key: value for key, value in known_settings if key in release.settings}, **settings}
-        detector_process.try_settings(name, python, overrides)
+        unchecked = detector_process.try_settings(name, python, overrides)
         if passed is not None and refusal is None:
             passed()
             proof.touch()
@@ -130,7 +140,7 @@ def prepare(
         if before.release == present.name:
             before = before.updated(state=state_migration.rollback_policy(release, present))
     applied_policy = policy if present else "keep"
-    return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal)
+    return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal, unchecked)
 
 
 def _require_input(name: str, described: Description, kafka: KafkaSettings) -> None:

@@ -44,6 +44,12 @@ def state_row(consequence: str | None) -> Rows:
     return [_row("state", None, consequence)] if consequence else []
 
 
+def unchecked_row(reason: str) -> Rows:
+    """That the settings are checked by the job alone, and why; no row without a reason."""
+    new = f"by the running job, before they replace the present ones; not here: {reason}"
+    return [_row("check of settings", None, new)] if reason else []
+
+
 def _row(field: str, current: Any, new: Any) -> dict[str, Any]:
     return {"field": field, "current": current, "new": new}
 

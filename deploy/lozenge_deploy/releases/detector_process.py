@@ -30,11 +30,17 @@ def description(name: str, python: Path) -> str:
     return _output(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ", DESCRIBE_SECONDS)
 
 
-def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
-    """Raises ConfigError with every problem of the overrides, as the detector's own code reports it."""
-    if overrides:
-        command = ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)]
-        _output(python, command, {}, limit=DESCRIBE_SECONDS)
+def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> str:
+    """Tries the overrides as the running job does: by the detector's declaration, then by its `detect()`.
+
+    Returns why `detect()` could not be asked here, or "". Raises ConfigError with every problem of the declaration,
+    DetectorError with the words of the job.
+    """
+    if not overrides:
+        return ""
+    command = ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)]
+    tried: dict[str, Any] = json.loads(_output(python, command, {}, limit=DESCRIBE_SECONDS))
+    return str(tried["unplanned"])
 
 
 def backtest(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:

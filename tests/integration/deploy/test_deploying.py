@@ -9,11 +9,12 @@ import pytest
 from confluent_kafka import Producer
 
 from lozenge.detector.loader import from_folder
-from lozenge.errors import ConfigError, DetectorError, UsageError
+from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
 from lozenge.job.tools import describe
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
+from lozenge_deploy.operations import change_plan
 from lozenge_deploy.operations.change_plan import plan_rollback, plan_settings
 from lozenge_deploy.operations.deploy_plan import DeployPlan
 from lozenge_deploy.operations.deploy_plan import prepare as prepare_built
@@ -82,8 +83,12 @@ def row(candidate: DeployPlan, field: str) -> tuple[Any, Any]:
     return found["current"], found["new"]
 
 
+def elsewhere(*_: object) -> Path:
+    raise ToolchainError("no such Python", hint="install one")
+
+
 def test_an_unchanged_folder_deploys_as_the_same_release(
-    kafka: KafkaSettings, control: Control, tmp_path: Path
+    kafka: KafkaSettings, control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = quick_detector(tmp_path, "deployed_rule", "rule")
     first = prepare(folder, kafka, control, state=None, settings={"limit": 400})
@@ -122,6 +127,17 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
         ("trigger", "1s", "500ms"),
         ("max_batch", 200_000, 50),
     ]
+    monkeypatch.setattr(change_plan, "environment_for", elsewhere)
+    fields, rows = plan_settings(kafka, present, {"limit": 300}, {})
+    assert fields["settings"] == {"limit": 300}, "it can be set from a machine that cannot run the detector"
+    assert [tuple(r.values()) for r in rows] == [
+        ("setting limit", 400, 300),
+        (
+            "check of settings",
+            None,
+            "by the running job, before they replace the present ones; not here: no such Python",
+        ),
+    ]
     with pytest.raises(UsageError, match="no other release has ever been live"):
         plan_rollback(kafka, present, [], to=None, state=None, message="")
 
@@ -129,7 +145,6 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 @pytest.mark.usefixtures("sparkless_folds")
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
     folder = quick_detector(tmp_path, "deployed_fold", "stateful")
-    edit(folder, 'events.where((F.col("auth_result") == "approved") & (F.col("channel") == "pos"))', "events")
     released(control, prepare(folder, kafka, control, state=None, settings={}, tested=True))
 
     edit(folder, 'by="card_id"', 'by=["card_id", "merchant_id"]')

@@ -15,6 +15,7 @@ from lozenge.errors import DetectorError
 from lozenge.job.tools.describe import describe as described
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.build import CHECKOUT
+from tests.plugins.warm_host import hosts_of_the_run
 from tests.streams import AUTH
 
 pytestmark = pytest.mark.integration
@@ -53,14 +54,15 @@ def test_a_rule_and_an_aggregate_are_described_without_java(name: str) -> None:
 
 
 def test_settings_can_be_tried_before_they_are_set() -> None:
-    before, after = (
-        parsed(describe("card_velocity")),
-        parsed(describe("card_velocity", "--settings", '{"window": "20m"}')),
-    )
+    before = parsed(describe("card_velocity"))
+    with hosts_of_the_run():
+        after = parsed(describe("card_velocity", "--settings", '{"window": "20m"}'))
+        again = parsed(describe("card_velocity", "--settings", json.dumps(before["settings"])))
+        refused = describe("card_velocity", "--settings", '{"window": "0s"}')
     assert after["settings"] == before["settings"] | {"window": "20m"}
     assert after["settings_digest"] != before["settings_digest"]
-    again = parsed(describe("card_velocity", "--settings", json.dumps(before["settings"])))
-    assert again["settings_digest"] == before["settings_digest"]
+    assert (again["settings_digest"], again["unplanned"]) == (before["settings_digest"], "")
+    assert (refused.returncode, "planning card_velocity: detect() raised" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("overrides", ['{"window": "soon", "no": 1}', "nothing"])

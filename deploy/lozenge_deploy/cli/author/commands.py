@@ -70,35 +70,48 @@ def new(
         echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
 
 
-def check(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
+def check(name: NAME = ".", set_: SET = None, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show everything that is wrong with a detector's folder, without running it.
 
     Warnings do not change the exit code. For Real-Time Mode it also asks Spark whether it can run the query, which
-    takes some seconds.
+    takes some seconds. Values of --set are tried with the detector's own code, as `lozenge set` and its job try them.
     """
-    from lozenge.detector.manifest import read
     from lozenge_deploy.releases.lint.folder import findings, require_sound
-    from lozenge_deploy.releases.release import build
 
-    folder = folder_of(name)
+    folder, settings = folder_of(name), settings_of(set_)
     found = findings(folder)
-    problems = found.problems
-    ineligible: LozengeError | None = None
-    if not problems and read(folder / "pyproject.toml")[2].realtime:
+    problems, warnings = found.problems, list(found.warnings)
+    refused: LozengeError | None = None
+    if not problems:
         try:
-            build(folder)
+            warnings += _refused_by_code(folder, settings)
         except LozengeError as error:
-            problems, ineligible = [str(error)], error
+            problems, refused = [str(error)], error
     if output is OutputFormat.JSON:
-        rows = [("problem", problem) for problem in problems] + [("warning", warning) for warning in found.warnings]
+        rows = [("problem", problem) for problem in problems] + [("warning", warning) for warning in warnings]
         show([{"detector": folder.name, "level": level, "problem": text} for level, text in rows], output)
     else:
-        show_warnings(found.warnings)
-    if ineligible is not None:
-        raise ineligible
+        show_warnings(warnings)
+    if refused is not None:
+        raise refused
     require_sound(folder)
     if output is not OutputFormat.JSON:
         echo(f"{folder.name}: no problems; next: `lozenge test {folder.name}`")
+
+
+def _refused_by_code(folder: Path, settings: dict[str, Any]) -> list[str]:
+    """What the detector's own code cannot say here of `settings`; raises why it refuses them, or cannot run."""
+    from lozenge.detector.manifest import read
+    from lozenge_deploy.releases.detector_process import try_settings
+    from lozenge_deploy.releases.environments import environment_of
+    from lozenge_deploy.releases.release import build
+
+    if read(folder / "pyproject.toml")[2].realtime:
+        build(folder)
+    if not settings:
+        return []
+    unchecked = try_settings(folder.name, environment_of(folder), settings)
+    return [f"detect() was not asked about the settings: {unchecked}"] if unchecked else []
 
 
 def run_tests(

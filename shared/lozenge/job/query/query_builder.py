@@ -134,12 +134,15 @@ def detect(
     return checked_result(name, loaded.declaration, result)
 
 
-def check_plan(name: str, loaded: LoadedDetector, frame: DataFrame) -> None:
-    """Raises DetectorError if the streaming `frame` has state that no restart keeps, or cannot run in its mode."""
+def check_plan(name: str, loaded: LoadedDetector, frame: DataFrame, *, single_stream: bool = False) -> None:
+    """Raises DetectorError if the streaming `frame` has state that no restart keeps, or cannot run in its mode.
+
+    `single_stream` says that it was not made of a union of partitions.
+    """
     if not loaded.declaration.kind.state_in_checkpoint:
         check_stateless(name, frame)
     if loaded.declaration.realtime:
-        check_realtime(name, loaded.declaration, frame)
+        check_realtime(name, loaded.declaration, frame, single_stream=single_stream)
 
 
 def build_operator(

@@ -1,17 +1,18 @@
 """`python -m lozenge.job.tools.describe [NAME | FOLDER]`: describes a detector, by its own code.
 
-Prints one JSON object, a `Description`. With `--settings JSON` it only validates these overrides, and prints the
-resulting settings and their digest. It needs no broker. Spark is started only for a stateful detector, to build its
-fold, and for one in Real-Time Mode, to check its plan. Exit codes are those of the job: 2 with every problem of the
+Prints one JSON object, a `Description`. Spark is started only for a stateful detector, to build its fold, and for one
+in Real-Time Mode, to check its plan. With `--settings JSON` it tries these overrides instead, as a running job does: by
+the declaration of the settings, then by `detect()`. It prints the resulting settings, their digest, and as `unplanned`
+why `detect()` could not be asked. It needs no broker. Exit codes are those of the job: 2 with every problem of the
 overrides.
 """
 
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import PydanticUserError
 from pydantic_core import to_jsonable_python
@@ -22,15 +23,13 @@ from lozenge.detector.description import Description
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.state_schema import shape
+from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.durations import text_of
 from lozenge.errors import ConfigError, first_line
 from lozenge.job.settings import detector_settings
-from lozenge.job.tools import command
+from lozenge.job.tools import command, dry_plan
 from lozenge.process.shutdown import end
 from lozenge.protocol.job_spec import parse_overrides
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def describe(loaded: LoadedDetector) -> Description:
@@ -79,10 +78,11 @@ def _schema(defaults: Settings) -> dict[str, Any]:
 
 def _fold(loaded: LoadedDetector, settings: Settings) -> Fold[Any]:
     """The fold that the detector makes of an empty table."""
-
     from lozenge.spark import kafka_source
 
-    fold = _detected(loaded, settings, lambda spark: spark.createDataFrame([], kafka_source.RECORDS))
+    fold = dry_plan.detected(
+        loaded, settings, _taken(loaded), lambda spark: spark.createDataFrame([], kafka_source.RECORDS)
+    )
     assert isinstance(fold, Fold)  # the only result that fits a stateful detector
     return fold
 
@@ -90,35 +90,20 @@ def _fold(loaded: LoadedDetector, settings: Settings) -> Fold[Any]:
 def _check_realtime(loaded: LoadedDetector, settings: Settings) -> None:
     """Raises DetectorError if the detector's query over a stream cannot run in Real-Time Mode."""
     from lozenge.job.query.plan_checks import check_realtime
-    from lozenge.spark import kafka_source
 
     with tempfile.TemporaryDirectory() as folder:
-        result = _detected(
-            loaded, settings, lambda spark: spark.readStream.schema(kafka_source.RECORDS).parquet(folder)
-        )
+        result = dry_plan.detected(loaded, settings, _taken(loaded), dry_plan.stream_of(folder))
         check_realtime(loaded.name, loaded.declaration, expressions(result), single_stream=True)
 
 
-def _detected(
-    loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
-) -> "DataFrame | Fold[Any]":
-    from lozenge.detector.tables.reference_tables import ReferenceTables
-    from lozenge.host.tool_host import tool_session
-    from lozenge.job.query import canonical_events
-    from lozenge.job.query.query_builder import detect
-
-    manifest = loaded.declaration
-    spark = tool_session(f"{loaded.name}-describe")
-    events = canonical_events.events(records(spark), loaded.stream.schemas, loaded.stream, loaded.key_column)
-    if manifest.lateness is not None:
-        events = canonical_events.watermarked([events], manifest.lateness)
-    tables = ReferenceTables(manifest.tables, loaded.folder)
+def _taken(loaded: LoadedDetector) -> ReferenceTables:
+    tables = ReferenceTables(loaded.declaration.tables, loaded.folder)
     tables.take()
-    return detect(loaded.name, loaded, events, settings, tables.load(spark))
+    return tables
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", help="overrides to validate, as a JSON object")
+    parser.add_argument("--settings", help="overrides to try, as a JSON object")
 
 
 def _results(loaded: LoadedDetector, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
@@ -126,7 +111,8 @@ def _results(loaded: LoadedDetector, given: argparse.Namespace) -> Iterator[Mapp
         yield describe(loaded).model_dump(mode="json")
     else:
         settings = detector_settings(loaded, parse_overrides(given.settings))
-        yield {"settings": as_json(settings), "settings_digest": settings.digest}
+        unplanned = dry_plan.check(loaded, settings)
+        yield {"settings": as_json(settings), "settings_digest": settings.digest, "unplanned": unplanned}
 
 
 def main() -> int:

@@ -223,6 +223,22 @@ def test_check_shows_every_problem(checkout: Path) -> None:
     assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]
 
 
+def test_check_tries_given_settings_with_the_detectors_own_code(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    made(checkout, "spotter")
+    install(checkout / "detectors" / "spotter", tested=False)
+    run = invoke("check", "spotter", "--set", "limit=400", cwd=checkout)
+    assert (run.returncode, "no problems" in run.stdout) == (0, True), run.stderr
+    run = invoke("check", "spotter", "--set", "limit=much", "--set", "other=1", cwd=checkout)
+    assert run.returncode == 2
+    assert "limit: Input should be a valid decimal" in run.stderr
+    assert "other: there is no such setting" in run.stderr
+    run = invoke("check", "spotter", "--set", "limit=much", "-o", "json", cwd=checkout)
+    assert [row["level"] for row in json.loads(run.stdout)] == ["problem"]
+
+
 def test_test_shows_each_test_and_a_line_for_each_fault(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
