@@ -413,6 +413,25 @@ def test_a_file_that_is_opened_in_the_current_folder_is_a_warning(folder: Path) 
     assert warning.startswith("features.py: line 4 opens 'lists/known.json' in the current folder")
 
 
+@pytest.mark.parametrize(
+    ("call", "warned"),
+    [
+        ('F.window("event_time", "12 hours", "5 minutes")', True),
+        ('F.window("event_time", length, slideDuration=slide)', True),
+        ('F.window("event_time", "5 minutes", "5 minutes")', False),
+        ('F.window("event_time", "5 minutes")', False),
+        ('F.window("event_time", "5 minutes", None, "1 minute")', False),
+        ('F.session_window("event_time", "5 minutes", 3)', False),
+    ],
+)
+def test_windows_that_overlap_are_a_warning(folder: Path, call: str, warned: bool) -> None:
+    (folder / "windows.py").write_text(
+        f"from pyspark.sql import functions as F\n\ndef made(length, slide):\n    {call}\n"
+    )
+    found = findings(folder).warnings
+    assert [warning.partition(",")[0] for warning in found] == ["windows.py: line 4: its windows overlap"] * warned
+
+
 def test_what_only_a_reader_misses_keeps_no_detector_from_running(folder: Path) -> None:
     (folder / "README.md").unlink()
     found = findings(folder)

@@ -33,7 +33,10 @@ def source_problems(folder: Path) -> Iterator[str]:
 
 
 def source_warnings(folder: Path) -> Iterator[str]:
-    """Files of the folder that a module opens by a path relative to the current folder, which no job has."""
+    """Files of the folder that a module opens by a path relative to the current folder, which no job has.
+
+    And windows that overlap: an event counts in several, so a burst raises an alert in each.
+    """
     for file in source_files(folder):
         tree = parsed(file) if file.suffix == ".py" else ""
         for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
@@ -41,6 +44,11 @@ def source_warnings(folder: Path) -> Iterator[str]:
                 yield (
                     f"{file.relative_to(folder)}: line {node.lineno} opens {path!r} in the current folder, which is "
                     "another one in a job: write Path(__file__).with_name(...) or Path(__file__).parent / ..."
+                )
+            if isinstance(node, ast.Call) and _slides(node):
+                yield (
+                    f"{file.relative_to(folder)}: line {node.lineno}: its windows overlap, so one burst raises an "
+                    'alert in each of them: remove the slide, or count in a fold, kind = "stateful"'
                 )
 
 
@@ -118,6 +126,17 @@ def _opened(call: ast.Call) -> str:
     first = call.args[0] if call.args else None
     written = first.value if isinstance(first, ast.Constant) else None
     return written if name in _OPENERS and isinstance(written, str) and not Path(written).is_absolute() else ""
+
+
+def _slides(call: ast.Call) -> bool:
+    """Whether it is a `window` with a slide that is another text than its length."""
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    named = {each.arg: each.value for each in call.keywords}
+    given = dict(zip(("timeColumn", "windowDuration", "slideDuration"), call.args, strict=False)) | named
+    length, slide = given.get("windowDuration"), given.get("slideDuration")
+    if name != "window" or length is None or slide is None:
+        return False
+    return ast.unparse(slide) not in (ast.unparse(length), "None")
 
 
 def _fields(tree: ast.Module) -> Iterator[str]:
