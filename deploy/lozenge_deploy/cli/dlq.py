@@ -24,7 +24,7 @@ POSITIONS = Annotated[
     list[str] | None,
     typer.Argument(metavar="[POSITION]...", help='Partition and offset in the dead-letter topic, such as "2:9120".'),
 ]
-KEY = Annotated[str | None, typer.Option(help="Those of one record key: a card, an account...")]
+KEY = Annotated[str | None, typer.Option(help="Those of one record key: an entity.")]
 ALL = Annotated[bool, typer.Option("--all", help="All unresolved ones.")]
 _BRIEF = ("position", "key", "attempt", "first_failed_at", "reason")
 
@@ -79,7 +79,7 @@ def show_(
         return
     found = details(kafka, target, where, card_numbers=card_numbers)
     _audit(kafka, target, [where], card_numbers)
-    show_fields(found, output)
+    show_fields(found, output, card_numbers=card_numbers)
 
 
 app.command()(debug)
@@ -222,6 +222,7 @@ def _list(
     from lozenge_deploy.observe.dead_letter_report import row_of
 
     if dead_letters or output is OutputFormat.JSON:
-        show([row_of(each, card_numbers=card_numbers) for each in dead_letters], output, brief=_BRIEF)
+        rows = [row_of(each, card_numbers=card_numbers) for each in dead_letters]
+        show(rows, output, brief=_BRIEF, card_numbers=card_numbers)
     else:
         echo(f"{target}: no unresolved dead letters", err=True)

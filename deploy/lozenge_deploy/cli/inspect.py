@@ -42,12 +42,12 @@ def peek(
     if card_numbers and rows:
         positions = format_positions((row["partition"], row["offset"]) for row in rows)
         audit.record(kafka, audit.CARD_NUMBERS_SHOWN, f"{topic} {positions}")
-    show(rows, output, brief=("partition", "offset", "time", "key", "value"))
+    show(rows, output, brief=("partition", "offset", "time", "key", "value"), card_numbers=card_numbers)
 
 
 def state(
     name: NAME,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="A card, an account...; of an aggregate, an alert's id.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="An entity; of an aggregate, an alert's id.")],
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show a detector's state of one entity."""

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.card_numbers import masked
+from lozenge.contracts.display_text import shown
 from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topic_patterns import event_topics
 from lozenge.errors import DecodeError
@@ -31,7 +31,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     alert = _decoded(record_at(kafka, topic, partition, offset), "alert")
     if isinstance(alert, str):
         return [_step(None, "alert", alert, topic, partition, offset)]
-    detail = masked(f"{alert['detector']} {alert['release']}: {alert['reason']}")
+    detail = shown(f"{alert['detector']} {alert['release']}: {alert['reason']}")
     steps = [_step(_time(alert["detected_at"]), "alert", detail, topic, partition, offset)]
     trigger = alert["trigger"]
     if trigger is None:
@@ -41,7 +41,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
         return [_step(None, "event", found, f"{alert['entity']['type']}:", *trigger.values()), *steps]
     events, event = found
     where = events, trigger["partition"], trigger["offset"]
-    detail = masked(f"{event['event_id']}: {', '.join(_shown(event))}")
+    detail = shown(f"{event['event_id']}: {', '.join(_shown(event))}")
     raw = event["raw"]
     source = raw["topic"], raw["partition"], raw["offset"]
     record = record_at(kafka, *source)

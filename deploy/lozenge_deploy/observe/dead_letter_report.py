@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lozenge.contracts.card_numbers import masked
 from lozenge.contracts.dead_letters import DeadLetter
+from lozenge.contracts.display_text import shown
 from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
@@ -48,7 +48,7 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
         reasons.setdefault(group, Counter())[dead_letter.reason] += 1
     for group, row in rows.items():
         row["oldest"], row["newest"] = (row[which].isoformat(timespec="seconds") for which in ("oldest", "newest"))
-        row["reason"] = masked(reasons[group].most_common(1)[0][0])
+        row["reason"] = shown(reasons[group].most_common(1)[0][0])
     return sorted(rows.values(), key=lambda row: -row["unresolved"])
 
 

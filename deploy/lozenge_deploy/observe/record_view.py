@@ -1,6 +1,6 @@
 """A record for people, as data that prints as JSON. Whatever bytes it has, it is shown: nothing here raises.
 
-Card numbers are masked wherever they are, unless the caller wants them and has recorded that.
+Card numbers and secrets are hidden wherever they are, unless the caller wants them and has recorded that.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from lozenge.contracts.avro import MAGIC, Codec, schema_id
-from lozenge.contracts.card_numbers import masked
+from lozenge.contracts.display_text import shown, shown_data
 from lozenge.contracts.schemas import Schema, packaged
 from lozenge.errors import DecodeError
 from lozenge.moments import written_at
@@ -33,7 +33,7 @@ def decoded(value: bytes | None, schemas: Sequence[Schema] = (), *, card_numbers
     found = _data(value, schemas)
     if found is None:
         return text(value, card_numbers=card_numbers)
-    return found[0] if card_numbers else without_card_numbers(found[0])
+    return found[0] if card_numbers else shown_data(found[0])
 
 
 def _data(value: bytes, schemas: Sequence[Schema]) -> tuple[Any] | None:
@@ -76,7 +76,7 @@ def text(value: bytes | str | None, *, card_numbers: bool = False) -> str | None
     """Bytes as text, or else in hex; with `card_numbers` it shows these too."""
     if value is None:
         return None
-    hide = str if card_numbers else masked
+    hide = str if card_numbers else shown
     if isinstance(value, str):
         return hide(value)
     try:
@@ -94,27 +94,15 @@ def shown_headers(headers: Headers, *, card_numbers: bool = False) -> dict[str, 
     """
     values: dict[str, list[str | None]] = {}
     for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
-        shown = str(text(name, card_numbers=card_numbers))
-        values.setdefault(shown, []).append(text(value, card_numbers=card_numbers))
-    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
+        values.setdefault(str(text(name, card_numbers=card_numbers)), []).append(text(value, card_numbers=card_numbers))
+    found = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
+    return found if card_numbers else dict(shown_data(found))
 
 
 def time_of(message: Message) -> str | None:
     """When a record was written, for people; None if it does not say so."""
     kind, milliseconds = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE else written_at(milliseconds)
-
-
-def without_card_numbers(value: Any) -> Any:
-    """The same data without card numbers; a number that is one becomes a text."""
-    if isinstance(value, dict):
-        return {masked(name): without_card_numbers(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [without_card_numbers(part) for part in value]
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    shown = masked(str(value))
-    return shown if isinstance(value, str) or "*" in shown else value
 
 
 def _is_flat(value: Any) -> bool:

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
+from lozenge.contracts.display_text import shown_data
 from lozenge.detector.fold import Entry
 from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge_deploy.observe.record_view import decoded, text, without_card_numbers
+from lozenge_deploy.observe.record_view import decoded, text
 
 _ENTRY = msgspec.json.Decoder(Entry[Any])
 
@@ -60,5 +61,5 @@ def entry_of(key: bytes, value: bytes) -> dict[str, Any]:
         "key": parts_of(key),
         "clock": entry.clock.isoformat(),
         "timers": [at.isoformat() for at in entry.timers],
-        "state": without_card_numbers(entry.state),
+        "state": shown_data(entry.state),
     }

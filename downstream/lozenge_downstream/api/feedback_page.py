@@ -3,6 +3,7 @@
 from html import escape
 from string import Template
 
+from lozenge.contracts.display_text import shown
 from lozenge_downstream.model import PublishedAlert
 
 _LAYOUT = Template("""<!doctype html>
@@ -25,10 +26,14 @@ def alert_page(alert: PublishedAlert) -> str:
     about = (
         f"{alert.subject}, {alert.severity}, {alert.detector} {alert.release}, {alert.event_time:%Y-%m-%d %H:%M} UTC"
     )
-    body = _FORM.substitute(about=escape(about), text=escape(alert.text))
-    return _LAYOUT.substitute(title=escape(alert.title), body=body)
+    body = _FORM.substitute(about=_html(about), text=_html(alert.text))
+    return _LAYOUT.substitute(title=_html(alert.title), body=body)
 
 
 def message_page(text: str) -> str:
     """A page with one sentence."""
-    return _LAYOUT.substitute(title="Lozenge", body=f"<p>{escape(text)}</p>")
+    return _LAYOUT.substitute(title="Lozenge", body=f"<p>{_html(text)}</p>")
+
+
+def _html(text: str) -> str:
+    return escape(shown(text))

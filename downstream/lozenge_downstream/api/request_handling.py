@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from lozenge.contracts.display_text import shown, shown_data
 from lozenge.errors import LozengeError
 from lozenge_downstream.store import Store, Transaction
 
@@ -39,13 +40,13 @@ def endpoint(handle: Callable[[Request, Any], Any], token: str) -> Callable[[Req
             if "\0" in request.url.path:
                 raise RequestRefused(422, "the path contains a NUL")
             body = await _json(request) if request.method == "POST" else None
-            return JSONResponse(await run_in_threadpool(handle, request, body))
+            return _json_response(await run_in_threadpool(handle, request, body))
         except RequestRefused as no:
-            return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
+            return _json_response({"error": no.error, "hint": no.hint}, no.status)
         except ValidationError as error:
-            return JSONResponse({"error": "; ".join(problems(error)), "hint": ""}, 422)
+            return _json_response({"error": "; ".join(problems(error)), "hint": ""}, 422)
         except LozengeError as error:
-            return JSONResponse({"error": error.message, "hint": error.hint}, 503)
+            return _json_response({"error": error.message, "hint": error.hint}, 503)
 
     return answer
 
@@ -85,7 +86,7 @@ def problems(error: ValidationError) -> list[str]:
 def no_such_request(request: Request, error: Exception) -> Response:
     """The response to an unknown path or method."""
     assert isinstance(error, HTTPException)
-    asked = f"{request.method} {request.url.path}"
+    asked = shown(f"{request.method} {request.url.path}")
     return JSONResponse({"error": f"{asked}: {error.detail}", "hint": ""}, error.status_code, error.headers)
 
 
@@ -93,6 +94,11 @@ def broken(_: Request, error: Exception) -> Response:
     """The response to an unexpected error; the log has its stack."""
     hint = "this is an error in the notifier; its log has the stack"
     return JSONResponse({"error": f"the notifier failed: {type(error).__name__}", "hint": hint}, 500)
+
+
+def _json_response(content: Any, status: int = 200) -> Response:
+    """The answer without card numbers and secrets, which alerts, notes and errors may quote."""
+    return JSONResponse(shown_data(content), status)
 
 
 def _let_in(request: Request, token: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.display_text import shortened
+from lozenge.contracts.display_text import shortened, shown, shown_data
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import DOWNSTREAM, Topics
@@ -110,7 +110,8 @@ def fields_of(
 def title(case: Case, worst: PublishedAlert) -> str:
     """One line: the title of the alert with the highest score, and the other detectors of the case."""
     others = sorted(case.scores.keys() - {worst.detector})
-    return shortened(f"{worst.title}; also {', '.join(others)}", MAX_TITLE) if others else worst.title
+    first = shown(worst.title)
+    return shortened(f"{first}; also {', '.join(others)}", MAX_TITLE) if others else first
 
 
 def text(alerts: Sequence[PublishedAlert]) -> str:
@@ -118,7 +119,7 @@ def text(alerts: Sequence[PublishedAlert]) -> str:
     parts = [alert.text for alert in alerts[:MAX_ALERTS]]
     if len(alerts) > MAX_ALERTS:
         parts.append(f"... and {len(alerts) - MAX_ALERTS} more alerts")
-    whole = "\n\n".join(parts)
+    whole = shown("\n\n".join(parts))
     return shortened(whole, MAX_TEXT)
 
 
@@ -159,4 +160,4 @@ def document(
         ],
     }
     envelope = {"type": f"{TYPE}.{fields['status']}", "timestamp": fields["created_at"], "data": data}
-    return msgspec.json.encode(envelope).decode()
+    return msgspec.json.encode(shown_data(envelope)).decode()

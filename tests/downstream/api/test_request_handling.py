@@ -168,3 +168,15 @@ def test_a_client_that_leaves_before_the_end_of_its_body_is_refused_and_no_error
 
     with pytest.raises(RequestRefused, match="before the body"):
         asyncio.run(body_of(Request({"type": "http", "method": "POST", "headers": []}, receive)))
+
+
+def test_no_answer_and_no_page_shows_a_card_number(client: Client, desk: Desk, record: MakeRecord) -> None:
+    card, hidden = "4000 0000 0000 0002", "4000 00** **** 0002"
+    id = alert_id(desk, record(title=f"refund {card}", reason=f"paid with {card}", labels={"note": card}))
+    given = {"alert_id": id, "verdict": "confirmed", "author": "ann", "note": f"it is {card}"}
+    assert client.ask("POST", "/feedback", given)[0] == 200
+    answers = [client.ask("GET", path) for path in (f"/alerts/{id}", "/cases", f"/alerts/{card}", f"/{card}")]
+    pages = [client.open("GET", LINKS.make(id).removeprefix("https://lozenge.example.com"))[1]]
+    found = [json.dumps(answer) for _, answer in answers] + pages + [json.dumps(desk.notifications(), default=str)]
+    assert [text for text in found if card in text or "400000000000" in text] == []
+    assert sum(hidden in text for text in found) >= 4

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.contracts.display_text import is_blank, readable, shortened
+from lozenge.contracts.display_text import is_blank, readable, shortened, shown, shown_data
 
 BLANK = ["", " ", "\n\t", "\u3000", "\u200b\u200b", "\ufeff", "\u2800", "\u3164", "\x00", "\u00a0 \u2028"]
 
@@ -46,3 +46,42 @@ def test_a_shortened_text_fits_and_is_a_beginning(text: str, most: int) -> None:
         assert short == text if size(text) <= most else text.startswith(short.removesuffix("..."))
         end = short.removesuffix("...")
         assert short == text or not unicodedata.category(text[len(end)]).startswith("M") or not end
+
+
+CARD, HIDDEN = "4000000000000002", "400000******0002"
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        (f"refund {CARD}", f"refund {HIDDEN}"),
+        ("https://me:pass@registry:8081/x", "https://***@registry:8081/x"),
+        ("sqlite:////tmp/x, kafka:9092, me@example.com", "sqlite:////tmp/x, kafka:9092, me@example.com"),
+        ("Authorization: Bearer abcdefghijklmnop.123", "Authorization: Bearer ***"),
+        ("Bearer of bad news", "Bearer of bad news"),
+    ],
+)
+def test_what_is_shown_has_no_card_number_and_no_login(text: str, without: str) -> None:
+    assert shown(text) == without
+
+
+def test_in_data_names_and_values_of_any_depth_are_hidden() -> None:
+    data = {"a": [{CARD: int(CARD)}, (CARD, 1.5, True, None)], "n": 12, 3: CARD}
+    assert shown_data(data) == {"a": [{HIDDEN: HIDDEN}, [HIDDEN, 1.5, True, None]], "n": 12, 3: HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "db_password", "Authorization", "x-api-key", "access_token", "CVV", "pin"]
+)
+def test_the_value_of_a_secrets_name_is_hidden(name: str) -> None:
+    assert shown_data({name: "hunter2"}) == {name: "***"}
+    assert shown_data({name: None}) == {name: None}
+
+
+@pytest.mark.parametrize("name", ["passwords_changed", "token", "card_id", "pinned", "secrets", "shipping"])
+def test_the_value_of_another_name_stays(name: str) -> None:
+    assert shown_data({name: "hunter2"}) == {name: "hunter2"}
+
+
+def test_where_a_secret_is_may_be_shown() -> None:
+    assert shown_data({"secret": {"env": "HOOK"}}) == {"secret": {"env": "HOOK"}}

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.card_numbers import masked
+from lozenge.contracts.display_text import shown
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import RAW, SKIPPED, column_of, normalise
@@ -60,4 +60,4 @@ def _text(name: str, value: object) -> str | None:
         return datetime.fromtimestamp(value / 1e6, UTC).isoformat()
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
-    return None if value is None else masked(str(value).replace("\x1f", " | "))
+    return None if value is None else shown(str(value).replace("\x1f", " | "))

@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from lozenge.contracts.display_text import shown_data
 from lozenge.moments import from_milliseconds
 from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json, visible
 
@@ -36,14 +37,24 @@ def show_warnings(warnings: Iterable[str]) -> None:
         echo(f"warning: {warning}", err=True)
 
 
-def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequence[str] | None = None) -> None:
-    """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
+def show(
+    rows: Sequence[Mapping[str, Any]],
+    how: OutputFormat,
+    *,
+    brief: Sequence[str] | None = None,
+    card_numbers: bool = False,
+) -> None:
+    """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON.
+
+    With `card_numbers` it shows these too, and secrets: record that first.
+    """
     if how is OutputFormat.JSON:
-        print_json(rows)
+        print_json(rows, card_numbers=card_numbers)
         return
     from rich.cells import cell_len
     from rich.table import Table
 
+    rows = rows if card_numbers else [shown_data(dict(row)) for row in rows]
     columns = list(brief if brief and how is OutputFormat.TABLE else dict.fromkeys(chain.from_iterable(rows)))
     cells = [{column: visible(_text(row.get(column), how)) for column in columns} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -62,11 +73,12 @@ def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequenc
     console.print(table)
 
 
-def show_fields(fields: Mapping[str, Any], how: OutputFormat) -> None:
-    """Prints one thing with all its fields, a line or more for each; or as JSON."""
+def show_fields(fields: Mapping[str, Any], how: OutputFormat, *, card_numbers: bool = False) -> None:
+    """Prints one thing with all its fields, a line or more for each; or as JSON. `card_numbers` as for `show`."""
     if how is OutputFormat.JSON:
-        print_json([fields])
+        print_json([fields], card_numbers=card_numbers)
         return
+    fields = fields if card_numbers else shown_data(dict(fields))
     _console().print(_vertical([{name: visible(_text(value, how), lines=True) for name, value in fields.items()}]))
 
 
@@ -104,7 +116,7 @@ def _vertical(rows: Sequence[Mapping[str, str]]) -> "Table":
 def _text(value: Any, how: OutputFormat) -> str:
     if value is None:
         return "-"
-    text = json_text(value, ascii_only=False) if isinstance(value, dict | list) else str(value)
+    text = json_text(value, ascii_only=False, card_numbers=True) if isinstance(value, dict | list) else str(value)
     if how is not OutputFormat.TABLE or len(text) <= MOST_CHARACTERS:
         return text
     return f"{text[:MOST_CHARACTERS]} ... ({len(text)} characters; -o wide shows all)"

@@ -3,6 +3,9 @@
 A record, a log line, a name or an error may hold what anybody wrote: sequences that clear the screen, set its title or
 its clipboard, write a false line, or reverse the direction of a text. All commands print by the functions here, so
 that such a character is read, not obeyed. JSON escapes everything outside of ASCII.
+
+Card numbers and secrets are hidden here too, whatever comes: only a command that has recorded it prints with
+`card_numbers`.
 """
 
 import json
@@ -12,6 +15,8 @@ import unicodedata
 from typing import Any
 
 import typer
+
+from lozenge.contracts.display_text import shown, shown_data
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -25,11 +30,12 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 def echo(sentence: str, *, err: bool = False) -> None:
     """Prints lines of a command's own; what they quote must have no line break, or it looks like one of them."""
-    typer.echo(visible(sentence, lines=True), err=err)
+    typer.echo(visible(shown(sentence), lines=True), err=err)
 
 
-def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = True) -> str:
+def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = True, card_numbers: bool = False) -> str:
     """JSON that every parser reads: NaN and infinity, which JSON does not have, are texts."""
+    value = value if card_numbers else shown_data(value)
     try:
         text = json.dumps(value, indent=indent, default=str, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
@@ -37,9 +43,9 @@ def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = True)
     return text.replace("\x7f", "\\u007f")
 
 
-def print_json(value: Any, *, indent: int | None = 1) -> None:
+def print_json(value: Any, *, indent: int | None = 1, card_numbers: bool = False) -> None:
     """Prints a document; without `indent` in one line."""
-    typer.echo(json_text(value, indent=indent))
+    typer.echo(json_text(value, indent=indent, card_numbers=card_numbers))
 
 
 def clear() -> None:

@@ -24,6 +24,8 @@ HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x1b]8;;http://x\x07click\x1b]8;;\x07 \x9b31m \x85 \x7f \r2026 false \u202etxt.exe"
     " \u2066 \u200b \ufeff \u2028 \ud800 \U000e0001"
 )
+CARD, LOGIN = "4000 0000 0000 0002", "https://me:pass@registry"
+SENSITIVE = f"x {CARD}, {LOGIN}, Bearer 0123456789abcdef"
 FOLDER = Path(lozenge_deploy.cli.__file__).parent
 PEOPLE = [OutputFormat.TABLE, OutputFormat.WIDE]
 
@@ -134,6 +136,52 @@ def test_no_way_of_printing_lets_a_sequence_through(
     printed = capsys.readouterr()
     assert is_harmless(printed.out + printed.err)
     assert printed.out + printed.err
+
+
+@pytest.mark.parametrize("how", OutputFormat)
+@pytest.mark.parametrize("path", PATHS)
+def test_no_way_of_printing_shows_a_card_number_or_a_secret(
+    path: str, how: OutputFormat, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = with_sensitive_texts(deployed_row())
+    monkeypatch.setitem(globals(), "deployed_row", lambda: row)
+    for name in ("BACKTEST", "LINE", "TRACED", "ALERT", "HOSTILE"):
+        monkeypatch.setitem(globals(), name, with_sensitive_texts(globals()[name]))
+    PATHS[path](how)
+    printed = "".join("".join(capsys.readouterr()).split())  # a narrow table divides what it shows
+    assert printed == "[]" or "400000******0002" in printed
+    assert not [secret for secret in (CARD.replace(" ", ""), "me:pass", "0123456789abcdef") if secret in printed]
+
+
+def with_sensitive_texts(value: Any) -> Any:
+    """The value with other texts, also in what it holds."""
+    if isinstance(value, dict):
+        return {with_sensitive_texts(name): with_sensitive_texts(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [with_sensitive_texts(part) for part in value]
+    return SENSITIVE if value == HOSTILE else value
+
+
+def test_a_command_that_has_recorded_it_shows_card_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    for how in OutputFormat:
+        output.show([{"key": CARD}], how, card_numbers=True)
+        output.show_fields({"key": CARD}, how, card_numbers=True)
+        assert capsys.readouterr().out.count(CARD) == 2
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_error_shows_no_card_number(
+    known: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise LozengeError(SENSITIVE, hint=SENSITIVE) if known else ValueError(SENSITIVE)
+
+    monkeypatch.setattr(command, "app", fail)
+    with pytest.raises(SystemExit):
+        command.main()
+    printed = capsys.readouterr().err
+    assert "4000 00** **** 0002" in printed
+    assert CARD not in printed
 
 
 @pytest.mark.parametrize("known", [True, False])
