@@ -108,6 +108,16 @@ FORMER_MODULES = """
     turns user verdicts voice warm work world written
 """
 """Names of modules that did not say what was in them."""
+PLATFORM = ("shared", "upstream/lozenge_upstream", "downstream", "deploy")
+"""The code that runs any stream. Which fields there are is in the folders of streams."""
+OF_ONE_DOMAIN = re.compile(r"card_id|keyed_by_card|merchant|mcc", re.IGNORECASE)
+"""Words of the stream that this project happens to have."""
+HAVE_A_DOMAIN = {
+    "deploy/lozenge_deploy/demo": "the demo has a stream of its own, that of payments",
+    "shared/lozenge/contracts/schemas/alert.v1.avsc": "its id is that of this text: a published schema never changes",
+    "shared/lozenge/contracts/schemas/alert.v2.avsc": "as alert.v1.avsc",
+}
+"""Files and folders of the platform in which these words stay, and why."""
 MEANT = r"\b(?:dead|upper-case|lower-case)[\s#/-]+letters?\b|\bthreshold[\s#]+crossings?\b"
 """Two words that are used, of which one is not used alone; they may be on two lines."""
 _FORMS = [rf"(?P<w{i}>\b(?:{forms})\b)".replace(" ", r"\s+") for i, forms in enumerate(WORDS.values())]
@@ -204,6 +214,27 @@ def test_documents_use_the_words_of_the_field() -> None:
 def test_clean_code_uses_the_words_of_the_field() -> None:
     found = [f for file in _sources() for f in findings(_text(file), str(file.relative_to(ROOT)), code=True)]
     assert not found, _report(found)
+
+
+def test_the_platform_knows_nothing_of_one_stream() -> None:
+    files = [file for name in PLATFORM for file in (ROOT / name).rglob("*") if file.suffix in _SOURCES | _TEXT]
+    assert len(files) >= 300
+    within = {file: next((name for name in HAVE_A_DOMAIN if _within(file, [name])), "") for file in files}
+    found = {
+        file: [
+            f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+            for number, line in enumerate(lines, 1)
+            if OF_ONE_DOMAIN.search(line)
+        ]
+        for file in files
+        for lines in [file.read_text("utf-8").splitlines()]
+    }
+    wrong = [line for file, lines in found.items() if not within[file] for line in lines]
+    assert not wrong, "\n".join(
+        [*wrong, "", "the platform runs any stream: take the name from the stream's definition"]
+    )
+    unused = {*HAVE_A_DOMAIN} - {within[file] for file, lines in found.items() if lines}
+    assert not unused, f"take these out of HAVE_A_DOMAIN, nothing of it has such a word any more: {sorted(unused)}"
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -75,7 +75,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     settle_ids(kafka, (), [target.stream.schema_by_text])
     log = logging.logger()
     if settings.is_demo_key:
-        log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
+        log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before real data comes")
     metrics = UpstreamMetrics(app, settings.instance)
     spark = starting.result()
     mappings, waiting = in_force(runnable(spark, read), partitions, metrics)

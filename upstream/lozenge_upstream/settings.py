@@ -20,8 +20,8 @@ class UpstreamSettings(FromEnvironment):
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
 
     token_key: SecretStr = SecretStr(DEMO_TOKEN_KEY)
-    """Turns card numbers into tokens; at least 16 bytes. It must never change: another key gives every card another
-    token. The default is public and for demonstrations."""
+    """Makes tokens, such as those of card numbers; at least 16 bytes. It must never change: another key gives every
+    entity another token. The default is public and for demonstrations."""
 
     stream: str = ""
     """The stream whose raw records it normalises: the only one there is unless set."""

@@ -49,7 +49,7 @@ class Sender:
         try:
             async with asyncio.timeout(self._channel.timeout):
                 done = await self._threads.run(
-                    # as text: a service that takes HTML or Markdown would read markup out of a merchant's name
+                    # as text: a service that takes HTML or Markdown would read markup out of a name
                     lambda: services.notify(with_links(fields["text"], fields), title, body_format="text")
                 )
         except TimeoutError:

@@ -56,12 +56,12 @@ def _recombined(gathered: Sequence[CompleteEvent], key: str, random: Random) -> 
     """Events after these: copies of one, with one field of another of its stream, each for one of a few entities."""
     gaps = [gap for a, b in pairwise(gathered) if (gap := b["event_time"] - a["event_time"])] or [timedelta(seconds=1)]
     entities = [entity("recombined", str(number)) for number in range(_ENTITIES)]
-    fixed = {"event_id", "event_time", "raw", STREAM, key}
+    own = [name for name in gathered[0] if name not in {"event_id", "event_time", "raw", STREAM, key}]
     at = gathered[-1]["event_time"]
     recombined = []
     for number in range(RECOMBINED):
         at += random.choice(gaps)
-        field = random.choice([name for name in gathered[0] if name not in fixed])
+        field = random.choice(own) if own else key
         other, named = random.choice(gathered), {key: random.choice(entities), "event_id": f"recombined-{number}"}
         copied = random.choice(gathered)
         values = {field: other[field]} if other.get(STREAM) == copied.get(STREAM) else {}

@@ -31,7 +31,7 @@ FILES = {
     "mappings/plc.toml": """
 source = "plc"
 topic = "PLC"
-keyed_by_card = true
+keyed_by = "machine"
 [fields]
 transaction_id = { transform = "text", path = "id" }
 event_time = { transform = "timestamp_epoch", path = "at", unit = "ms" }

@@ -42,7 +42,7 @@ SENSORS = StreamDefinition(
 DECLARED: dict[str, Any] = {
     "source": "plc",
     "topic": "PLC",
-    "keyed_by_card": False,
+    "keyed_by": "",
     "fields": {
         "event_time": {"transform": "timestamp_epoch", "path": "at", "unit": "ms"},
         "machine": {"transform": "text", "path": "id"},

@@ -15,7 +15,7 @@ from tests.streams import AUTH, AUTH_MAPPINGS
 NESTED = """
 source = "wallet"
 topic = "WALLET"
-keyed_by_card = false
+keyed_by = ""
 
 [fields]
 event_time = { transform = "timestamp_iso", path = "meta.at", offset_default = "+01:00" }
@@ -42,7 +42,7 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
     (tmp_path / "wallet.toml").write_text(NESTED)
     (tmp_path / "notes.txt").write_text("not a mapping")
     wallet = {m.source: m for m in mapping.load(tmp_path, AUTH)}["wallet"]
-    assert not wallet.keyed_by_card
+    assert wallet.keyed_by == ""
     assert wallet.paths == ["card.number", "meta.at", "shop", "sum.currency", "sum.value"]
 
 
@@ -56,7 +56,8 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('"token"', '"text"', "card_id"),
         ('value = "ecom"', 'value = "pigeon"', "fields.channel: pigeon is none of its values"),
         ('value = "SE"', 'value = "Sweden"', "fields.country: Sweden is none of its values"),
-        ("keyed_by_card = false", "", "keyed_by_card: Field required"),
+        ('keyed_by = ""', "", "keyed_by: Field required"),
+        ('keyed_by = ""', 'keyed_by = "wallet"', "keyed_by: the stream has no key wallet; it has card, terminal"),
         ('"+01:00"', '"Europe/Berlin"', "offset_default"),
         ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
         ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by an earlier file"),

@@ -42,15 +42,15 @@ _Any = Annotated[
 class Mapping(BaseModel):
     """One source: its name, its raw topic and its fields.
 
-    `keyed_by_card` declares that the raw topic's key is the card. Only then do all of a card's records lie
-    in one raw partition, and its events come out in order however far the partitions are read apart.
+    `keyed_by` declares which key of the stream the raw topic is keyed by; "" is none. Only then do all records of an
+    entity lie in one raw partition, and its events come out in order however far the partitions are read apart.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     topic: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$")]
-    keyed_by_card: bool
+    keyed_by: str
     fields: dict[str, _Any]
     """How each field of the stream is made, with `transaction_id`, the source's own id, and `event_time`."""
 
@@ -83,6 +83,13 @@ class Mapping(BaseModel):
         of_fields = [(name, each) for name, spec in self.declared() for each in spec.patterns]
         asked = [(f"skip {skip.name}", c.pattern) for skip in self.skip for c in skip.when if c.pattern is not None]
         return of_fields + asked
+
+    @model_validator(mode="after")
+    def _is_keyed_by_an_entity(self) -> "Mapping":
+        if self.keyed_by and self.keyed_by not in self.stream.keys:
+            known = ", ".join(self.stream.keys)
+            raise ValueError(f'keyed_by: the stream has no key {self.keyed_by}; it has {known}, and "" is none of them')
+        return self
 
     @model_validator(mode="after")
     def _skips_differ(self) -> "Mapping":

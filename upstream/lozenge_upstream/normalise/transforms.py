@@ -78,12 +78,12 @@ def without_card_numbers(made: Made, treatment: d.CardNumbers) -> Made:
     return Made(value, kind, lambda value: ~has_card_number_column(value))
 
 
-def token(card: Column, key: bytes, prefix: str) -> Column:
-    """`<prefix>_` and 24 hex digits of HMAC-SHA256(key, card), the card as ASCII digits."""
+def token(value: Column, key: bytes, prefix: str) -> Column:
+    """`<prefix>_` and 24 hex digits of HMAC-SHA256(key, value)."""
     block = key if len(key) <= _SHA256_BLOCK else hashlib.sha256(key).digest()
     block = block.ljust(_SHA256_BLOCK, b"\0")
     inner, outer = (F.lit(bytearray(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
-    message = F.unhex(F.sha2(F.concat(inner, card.cast("binary")), 256))
+    message = F.unhex(F.sha2(F.concat(inner, value.cast("binary")), 256))
     return F.concat(F.lit(f"{prefix}_"), F.left(F.sha2(F.concat(outer, message), 256), F.lit(24)))
 
 

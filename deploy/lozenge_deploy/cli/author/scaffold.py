@@ -16,43 +16,13 @@ from lozenge.detector.tables.declared_table import Table
 from lozenge.detector.tables.reference_tables import problems
 from lozenge.errors import UsageError
 from lozenge.streams.definition import StreamDefinition
+from lozenge_deploy.cli.author.template_choice import choose_template
 from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem
 
 TEMPLATES = Path(__file__).with_name("templates")
-_MERGED = "merged"
-"""The template of a stateful detector of several streams; the others are named after their kind."""
-
-_ABOUT: Mapping[str, Mapping[str, str]] = {
-    "rule": {
-        "description": "Flags a payment above a limit.",
-        "fires": "`amount` above `limit`, approved or not. One alert per payment.",
-        "misses": "A large sum that is divided into several smaller payments.",
-        "settings": "| `limit` | 500 | the largest amount that raises no alert |",
-        "declared": "",
-    },
-    "stateful": {
-        "description": "Flags a $key that pays in two countries within minutes.",
-        "fires": "Two payments in person of one $key, in two countries, at most `within` apart.",
-        "misses": "Payments that are further apart, and payments with the person's other cards.",
-        "settings": "| `within` | 5m | the longest time between the two payments |",
-        "declared": "",
-    },
-    "aggregate": {
-        "description": "Flags a $key that is declined several times within minutes.",
-        "fires": "`limit` declined payments of one $key within one `window`. One alert per $key and window.",
-        "misses": "Declines that the edge of a window divides, and events more than 10 minutes late.",
-        "settings": "| `window` | 10m | length of the window |\n| `limit` | 3 | declines that raise an alert |",
-        "declared": 'lateness = "10m"\nwindow = "10m"\n',
-    },
-    _MERGED: {
-        "description": "Flags a $key with $second within minutes after $first.",
-        "fires": "An event of $second at most `within` after one of $first, of one $key.",
-        "misses": "Pairs that are further apart, or come the other way round.",
-        "settings": "| `within` | 5m | the longest time between the two |",
-        "declared": "",
-    },
-}
+_DECLARED = {"aggregate": 'lateness = "10m"\nwindow = "10m"\n'}
+"""What a kind declares besides its stream and its key."""
 
 
 def write(
@@ -107,21 +77,20 @@ def contents(
         raise UsageError(
             f"making detector {name}: the stream {stream.name} has no key {key}", hint=f"take {', '.join(stream.keys)}"
         )
-    template = _MERGED if stream.members else kind
-    entity = {"key": stream.key(key), "key_column": stream.column(key)}
-    entity |= {word: each.name for word, each in zip(("first", "second"), stream.members, strict=False)}
-    words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, template)}
-    words |= {"owner_text": _quoted(owner)} | entity
-    words |= {word: Template(text).substitute(entity) for word, text in _ABOUT[template].items()}
-    words["declared"] = f"{_reads(stream, key)}{words['declared']}"
+    chosen = choose_template(kind, stream, key)
+    words = {"name": name, "kind": kind, "owner": owner, "owner_text": _quoted(owner), "title": title, **chosen.words}
+    about = {word: getattr(chosen, word) for word in ("description", "fires", "misses", "settings")}
+    words |= {word: Template(text).substitute(chosen.words) for word, text in about.items()}
+    words["class_name"] = _class_name(name, chosen.folder)
+    words["declared"] = f"{_reads(stream, key)}{_DECLARED.get(kind, '')}"
     words["declared"] += "".join(f"\n{_declared(table)}" for table in tables)
     templates = {
-        f"{name}.py": f"{template}/module.py",
-        f"test_{name}.py": f"{template}/test.py",
+        f"{name}.py": f"{chosen.folder}/module.py",
+        f"test_{name}.py": f"{chosen.folder}/test.py",
         "README.md": "common/README.md",
         "pyproject.toml": "common/pyproject.toml",
     }
-    files = {folder / file: _filled(template, words).encode() for file, template in templates.items()}
+    files = {folder / file: _filled(source, words).encode() for file, source in templates.items()}
     for table in tables:
         if folder / table.name in files or table.stem in [other.stem for other in tables if other is not table]:
             raise UsageError(f"making detector {name}: {table.name} is there twice", hint="give each file its own name")
@@ -186,8 +155,8 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return text.rstrip() + "\n"
 
 
-def _class_name(name: str, kind: str) -> str:
+def _class_name(name: str, folder: str) -> str:
     """The name of the settings class; it gets a suffix if the template uses the name for something else."""
     words = "".join(part.capitalize() for part in name.split("_"))
-    used = re.findall(r"\w+", (TEMPLATES / kind / "module.py.tmpl").read_text("utf-8"))
+    used = re.findall(r"\w+", (TEMPLATES / folder / "module.py.tmpl").read_text("utf-8"))
     return f"{words}Settings" if words in used else words
