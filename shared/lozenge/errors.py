@@ -7,6 +7,7 @@
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says
+    │   ├── UnreadableTimestamp   (lozenge_upstream.streaming.query_errors) Spark cannot read a raw record, Python can
     │   ├── NotifierUnavailable   (lozenge_deploy.operations.notifier_client) no notifier answers where one should
     │   └── ChangeTimedOut        (lozenge_deploy.control.client) a change is not finished yet
     ├── Poison                    this one record can never be processed; it becomes a dead letter

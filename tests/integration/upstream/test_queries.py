@@ -1,9 +1,11 @@
 """Upstream's queries on a real broker: balance and order of micro-batches, and what Real-Time Mode leaves to them."""
 
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
@@ -12,6 +14,7 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
+from tests.integration.clients import clients
 from tests.integration.upstream.in_process import INSTANCE, HangingProducer, run_until, without_member
 from tests.integration.upstream.upstream_bench import Bench, assert_each_came_out_once, send_thousand
 from tests.streams import RAW_ISO, RAW_JSON, event_codec, output
@@ -69,6 +72,40 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, upstre
     assert samples["lozenge_skipped_total{skip=no_payment,source=auth_iso8583}"] == 3
     assert '"missing:merchant_id, type:amount": 1' in str(said).replace("'", '"')
     assert PAN[:12] not in str(said)
+
+
+def test_a_timestamp_that_spark_cannot_read_is_a_dead_letter_and_stops_nothing(
+    bench: Bench, upstream_spark: SparkSession
+) -> None:
+    raw = bench.topics.prefixed(RAW_JSON)
+    with any_timestamp(bench, raw):
+        for n in range(20):
+            bench.send(raw, flat(txn_id=f"n-{n}", pan=int(PAN) + n), f"card-{n}")
+        for n, milliseconds in enumerate((1_772_366_400_000 * 10**6, 2**63 - 1)):
+            bench.send(raw, flat(txn_id=f"late-{n}"), "card", [("n", b"1")], timestamp=milliseconds)
+        bench.send(raw, flat(txn_id="after"), "card")
+        bench.flush()
+        samples = run_until(lambda _: bench.done(), upstream_spark, bench.kafka, sources=SOURCE)
+    assert_each_came_out_once(bench, 23, [bench.topics.events("auth")])
+    dead = [dict(record.headers) for record in bench.written(bench.dead)]
+    assert [(each["__connect.errors.exception.message"], each["n"]) for each in dead] == [
+        (b"range:raw.timestamp", b"1")
+    ] * 2
+    assert (samples["lozenge_offsets_committed_total"], samples["lozenge_records_total"]) == (23, 23)
+    assert samples["lozenge_dead_letters_total{stage=normalise}"] == 2
+
+
+@contextmanager
+def any_timestamp(bench: Bench, topic: str) -> Iterator[None]:
+    """Within the block the broker takes records of any time, as it did by default before Kafka 4."""
+    limit = "message.timestamp.after.max.ms"
+    for kind, value in ((AlterConfigOpType.SET, str(2**63 - 1)), (AlterConfigOpType.DELETE, None)):
+        entry = ConfigEntry(limit, value, incremental_operation=kind)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        for future in clients(bench.kafka).admin.incremental_alter_configs([resource]).values():
+            future.result(30)
+        if kind is AlterConfigOpType.SET:
+            yield
 
 
 def test_records_written_ahead_in_real_time_mode_are_skipped_until_the_group_has_passed_them(

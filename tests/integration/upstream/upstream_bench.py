@@ -51,10 +51,14 @@ class Bench:
         """The next offset of every partition."""
         return {str(partition): end for partition, end in clients.ends(self.kafka, topic).items()}
 
-    def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
-        """Queues one raw record; `flush` makes it so."""
+    def send(
+        self, topic: str, value: bytes | None, card: str = "card", headers: Any = None, *, timestamp: int = 0
+    ) -> None:
+        """Queues one raw record; `flush` makes it so. Its `timestamp` in milliseconds is that of now unless given."""
         key = card.encode()
-        self._producer.produce(topic, value, key, partition_of(key, self.topics.partitions), headers=headers)
+        self._producer.produce(
+            topic, value, key, partition_of(key, self.topics.partitions), headers=headers, timestamp=timestamp
+        )
         self._producer.poll(0)
 
     def flush(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from lozenge_upstream.settings import Mode
 from lozenge_upstream.streaming.partition_worker import CAUGHT_UP_OFFSETS, PartitionWorker
+from lozenge_upstream.streaming.query_errors import UnreadableTimestamp
 
 ASSIGNED = {"AUTH-JSON": [0, 1]}
 
@@ -62,3 +63,33 @@ def test_a_large_lag_is_processed_in_micro_batches_first() -> None:
 def test_nothing_starts_after_the_end() -> None:
     assert run(Queries(0), "realtime", iter([True])) == []
     assert run(Queries(CAUGHT_UP_OFFSETS + 1), "realtime", iter([True, True])) == [("micro-batch", 1)]
+
+
+class Unreadable(Queries):
+    """A record stops its queries until Python has read `times` batches."""
+
+    def __init__(self, times: int, *, there: bool = True) -> None:
+        super().__init__(0)
+        self._times, self._there = times, there
+
+    def micro_batches(self, start: int, sink: Any, position: Any, progress: Any, ended: Callable[[], bool]) -> None:
+        self.started.append(("micro-batch", start))
+        if self._times:
+            raise UnreadableTimestamp("normalising: a raw record has a Kafka timestamp that Spark cannot read")
+
+    def without_source(self, start: int, sink: Any, position: Any, progress: Any) -> bool:
+        self.started.append(("without source", start))
+        self._times -= 1
+        return self._there
+
+
+def test_python_reads_what_spark_cannot_and_the_query_starts_again() -> None:
+    read = [("micro-batch", 1), ("without source", 2), ("micro-batch", 3), ("without source", 4), ("micro-batch", 5)]
+    assert run(Unreadable(2), "micro-batch", iter([False, False])) == read
+
+
+def test_without_any_record_the_error_stays() -> None:
+    with pytest.raises(UnreadableTimestamp):
+        run(Unreadable(1, there=False), "micro-batch", iter([False]))
+    with pytest.raises(UnreadableTimestamp):
+        run(Unreadable(1), "micro-batch", iter([True]))

@@ -94,3 +94,21 @@ def test_real_time_mode_marks_the_group_before_it_writes_ahead(
         *marks,
         ("run", "rows counted", writer, at, progress, options),
     ]
+
+
+def test_the_next_records_of_each_partition_are_bounded_and_the_offsets_are_those_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_OFFSETS", 3)
+    monkeypatch.setattr(module, "frame_of", lambda spark, messages: [message.offset() for message in messages])
+    there = {0: [10, 11, 14, 15], 1: []}
+
+    def read(_: Any, topic: str, starts: dict[int, int]) -> Any:
+        [(partition, begin)] = starts.items()
+        yield from (SimpleNamespace(offset=lambda n=n: n) for n in there[partition] if n >= begin)
+
+    monkeypatch.setattr(module, "read", read)
+    spark: Any = None
+    start = {"A": {"0": 10, "1": 4}, "B": {"0": 14}, "C": {"1": 0}}
+    found: Any = module.next_records(spark, KAFKA, start)
+    assert found == ({"A": [10, 11], "B": [14, 15]}, {"A": {"0": 12}, "B": {"0": 16}})

@@ -27,26 +27,38 @@ def counted(rows: DataFrame, events: str, skips: Sequence[str] = (), *, one_by_o
     one of `skips`, and are not among the rows that are returned. `one_by_one` also counts each row's latency, for
     Real-Time Mode.
     """
-    reason, first = F.col("reason"), F.col("topic") == events
-    dead = F.col("topic").isNotNull() & reason.isNotNull()
-    arrived = F.when(reason.eqNullSafe(CLOCK), None).otherwise(F.col("arrived"))
     times: list[Column] = []
     if one_by_one:
-        rows = rows.withColumn(_TOOK, row_latency.now_millis() - (arrived / 1000).cast("bigint"))
+        rows = rows.withColumn(_TOOK, row_latency.now_millis() - (_arrived() / 1000).cast("bigint"))
         times = row_latency.latency_counts(F.col(_TOOK))
-    seen = rows.observe(
-        _NAME,
-        *times,
+    seen = rows.observe(_NAME, *times, *_counts(events, skips))
+    return seen.where(F.col("topic").isNotNull()) if skips else seen
+
+
+def count(rows: DataFrame, events: str, skips: Sequence[str]) -> dict[str, Any]:
+    """The counts of `rows` that are no stream, as `counted` observes them."""
+    first, *others = _counts(events, skips)
+    [found] = rows.agg(first, *others).collect()
+    return dict(found.asDict())
+
+
+def _counts(events: str, skips: Sequence[str]) -> list[Column]:
+    reason, first = F.col("reason"), F.col("topic") == events
+    return [
         *(F.count_if(reason.eqNullSafe(skip)).alias(skip) for skip in skips),
         F.count_if(reason.isNull()).alias("written"),
         F.count_if(reason.isNull() & first).alias("events"),
-        F.count_if(dead).alias("dead"),
+        F.count_if(F.col("topic").isNotNull() & reason.isNotNull()).alias("dead"),
         F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
-        F.min(arrived).alias("oldest"),
+        F.min(_arrived()).alias("oldest"),
         # One sketch for all reasons, exact below some 750 reasons; a counter per kind costs ten times as much.
         F.expr(f"approx_top_k(reason, {_REASONS_REPORTED + 1}, 1024)").alias("reasons"),
-    )
-    return seen.where(F.col("topic").isNotNull()) if skips else seen
+    ]
+
+
+def _arrived() -> Column:
+    """When a raw record came, by a clock that shows it."""
+    return F.when(F.col("reason").eqNullSafe(CLOCK), None).otherwise(F.col("arrived"))
 
 
 class Progress:
@@ -74,6 +86,12 @@ class Progress:
         self._metrics.committed(offsets)
         self._reporter.publish()
         self._committed.append((batch, seconds, time.time()))
+
+    def written(self, offsets: int, counts: dict[str, Any], seconds: float) -> None:
+        """Publishes that a batch without a query was committed, in which `count` found `counts`."""
+        self._metrics.committed(offsets)
+        self._count(-1, counts, seconds, time.time())
+        self._reporter.publish()
 
     def report(self, query: StreamingQuery, lag: int) -> None:
         """Reports `lag` and every batch that has ended since the last call; called every few seconds."""

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 
+from lozenge.process import logging
 from lozenge_upstream.settings import Mode
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.queries import Queries
+from lozenge_upstream.streaming.query_errors import UnreadableTimestamp
 from lozenge_upstream.streaming.transactional_sink import Sink
 
 Partitions = Mapping[str, Collection[int]]
@@ -28,6 +30,17 @@ class PartitionWorker:
 
         Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
         """
+        while True:
+            try:
+                self._run(assigned, progress, ended)
+                return
+            except UnreadableTimestamp as error:
+                logging.logger().warning(error.message, hint="Python reads the next records: it becomes a dead letter")
+                start = self._position.read(assigned)
+                if ended() or not self._queries.without_source(start, self._sink, self._position, progress):
+                    raise
+
+    def _run(self, assigned: Partitions, progress: Progress, ended: Callable[[], bool]) -> None:
         start = self._position.read(assigned)
         if not start:  # nobody reads these topics
             while not ended():

@@ -1,5 +1,6 @@
-"""Builds the query: the output rows of all sources as one streaming DataFrame."""
+"""Builds the query: the output rows of all sources as one DataFrame."""
 
+from collections.abc import Mapping as Table
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -54,10 +55,35 @@ def stream(
         raw = kafka_source.stream(
             spark, kafka, target.app, mapping.topic, begin, settings.max_offsets if bounded else None
         )
-        return written.skip_written(
-            outputs(normalise(raw, mapping, key), mapping.source, target, partitions),
-            mapping.topic,
-        )
+        return _output(raw, mapping, key, target, partitions, written)
 
     with ThreadPoolExecutor() as planners:  # Spark analyses a plan again at every step, which takes a second or two
         return reduce(DataFrame.unionByName, planners.map(source, (m for m in mappings if m.topic in start)))
+
+
+def of_records(
+    records: Table[str, DataFrame],
+    settings: UpstreamSettings,
+    target: StreamOutput,
+    mappings: list[Mapping],
+    partitions: dict[str, int],
+    written: RecoveryRead,
+) -> DataFrame:
+    """As `stream`, of raw records that were read already, by topic; there is at least one such topic."""
+    key = settings.token_key.get_secret_value().encode()
+    read = ((mapping, raw) for mapping in mappings if (raw := records.get(mapping.topic)) is not None)
+    return reduce(
+        DataFrame.unionByName, (_output(raw, mapping, key, target, partitions, written) for mapping, raw in read)
+    )
+
+
+def _output(
+    raw: DataFrame,
+    mapping: Mapping,
+    key: bytes,
+    target: StreamOutput,
+    partitions: dict[str, int],
+    written: RecoveryRead,
+) -> DataFrame:
+    rows = outputs(normalise(raw, mapping, key), mapping.source, target, partitions)
+    return written.skip_written(rows, mapping.topic)

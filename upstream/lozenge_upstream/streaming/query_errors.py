@@ -1,7 +1,11 @@
 """Errors of Spark and Kafka in one line: their full text contains the plan, and the plan the token key."""
 
-from lozenge.errors import LozengeError
+from lozenge.errors import LozengeError, Retryable
 from lozenge.spark.internals.errors import are_records_gone, is_timestamp_overflow
+
+
+class UnreadableTimestamp(Retryable):
+    """Spark's source cannot read the next raw records; Python can."""
 
 
 def summary(error: Exception) -> str:
@@ -16,7 +20,7 @@ def failed(error: Exception) -> LozengeError:
     if isinstance(error, LozengeError):
         return error
     if is_timestamp_overflow(error):
-        return LozengeError(
+        return UnreadableTimestamp(
             "normalising: a raw record has a Kafka timestamp that Spark cannot read: more than 9223372036854775 "
             "milliseconds, so its producer counts in nanoseconds",
             hint="nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets upstream --topic TOPIC "
