@@ -126,8 +126,9 @@ class Manifest(_Section):
     @model_validator(mode="before")
     @classmethod
     def _one_of_several_is_one(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(named := given.get("streams"), list | tuple) and len(named) == 1:
-            return {**given, "streams": (), "stream": given.get("stream") or named[0]}
+        named = given.get("streams") if isinstance(given, dict) and not given.get("stream") else None
+        if isinstance(named, list | tuple) and len(named) == 1:
+            return {**given, "streams": (), "stream": named[0]}
         return given
 
     @model_validator(mode="after")
