@@ -21,7 +21,7 @@ TOPICS = Topics()
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123000, UTC)
 KEY = b"a-key-for-tests-only"
 PAN = "4000001234567890"
-COPIES = ("terminal", "merchant", "account")
+COPIES = ("terminal", "merchant", "account", "device")
 
 
 def target(*copies: str, merges: tuple[str, ...] = ()) -> StreamOutput:

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
 from lozenge.streams.definition import StreamDefinition
-from lozenge_upstream.normalise.field_checks import problems
+from lozenge_upstream.normalise.field_checks import currency_of, problems
 from lozenge_upstream.normalise.mapping_files import mapping_of
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import StreamOutput, outputs
+from tests.streams import AUTH
 from tests.upstream.samples import KEY, Raw, frame
 
 SENSORS = StreamDefinition(
@@ -64,6 +65,9 @@ RECORD = {
     "alarm": "yes",
     "state": "1",
 }
+AMOUNT = {"transform": "decimal", "path": "sum"}
+AMOUNTS = {"amount": "currency", "settlement_amount": "settlement_currency"}
+ALARM = {"transform": "case", "of": [{"value": "true", "when": [{"path": "state", "values": ["9"]}]}]}
 
 
 def changed(**fields: Any) -> list[str]:
@@ -114,6 +118,8 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
         ({"badge": {"transform": "text", "path": "b"}}, "fields.badge: text does not make it; token does"),
         ({"tags": {"transform": "text", "path": "t"}}, "fields.tags: text does not make it; no transform does"),
         ({"event_time": None}, "fields.event_time: Field required"),
+        ({"alarm": ALARM | {"optional": True}}, "fields.alarm: it is optional here, and every event has the field"),
+        ({"alarm": ALARM | {"default": "no"}}, "fields.alarm: no is none of its values"),
     ],
 )
 def test_what_does_not_fit_the_stream_is_named_with_its_field(fields: dict[str, Any], problem: str) -> None:
@@ -122,3 +128,9 @@ def test_what_does_not_fit_the_stream_is_named_with_its_field(fields: dict[str, 
 
 def test_what_fits_has_no_problem() -> None:
     assert changed() == []
+    assert changed(alarm=ALARM | {"default": "false"}) == []
+
+
+def test_an_amount_has_the_currency_that_is_named_like_it() -> None:
+    specs = {field: mapping_of(DECLARED | {"fields": {field: AMOUNT}}, AUTH).fields[field] for field in AMOUNTS}
+    assert {name: currency_of(name, spec, AUTH) for name, spec in specs.items()} == AMOUNTS  # type: ignore[arg-type]

@@ -102,6 +102,7 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ),
         ('"token", path = "card.number"', '"token", path = "card.number", copied = true', "needs the pattern"),
         ('"token", path = "card.number"', '"token"', "a path or parts"),
+        ('"token", path = "card.number"', '"token", path = "card.number", lower = true', "lower is for a token"),
         ('path = "sum.value"', 'path = "sum.value", decimal_mark = ",", thousands = ","', "thousands and decimals"),
         (
             "[fields]",

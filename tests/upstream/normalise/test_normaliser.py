@@ -134,13 +134,69 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "eleven minutes ahead": (flat(ts="2026-03-01T12:11:00Z"), "future:event_time"),
     "just over ten minutes ahead": (flat(ts="2026-03-01T12:10:00.123001Z"), "future:event_time"),
     "the year 9999": (flat(ts="9999-12-31T23:59:59Z"), "future:event_time"),
+    "an address without a host": (flat(email="ann"), "format:email_token"),
+    "no internet address": (flat(ip="localhost"), "format:ip_address"),
+    "a country that is none, of an address": (flat(ip_country="UK"), "unknown:ip_country"),
+    "neither present nor absent": (flat(card_present="perhaps"), "unknown:card_present"),
+    "degrees in words": (flat(lat="north"), "format:latitude"),
+    "card number as device": (flat(device="4000000000000002"), "pan:device_id"),
+    "a settlement amount without a currency": (flat(settlement_amount="1.00"), "missing:settlement_currency"),
+    "a settlement amount with too many decimals": (
+        flat(settlement_amount="1.5", settlement_currency="JPY"),
+        "decimals:settlement_amount",
+    ),
     "several problems": (
         flat(merchant=None, amount=[1], currency="?", ts="soon"),
         "format:event_time, missing:merchant_id, type:amount, unknown:currency",
     ),
 }
 
+OPTIONAL = [field.name for field in AUTH.fields if field.optional]
+EMAIL = f"email_{hmac.new(KEY, b'ann@example.org', 'sha256').hexdigest()[:24]}"
+
 ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "without any field that may be absent": (flat(account=ABSENT), dict.fromkeys(OPTIONAL)),
+    "with every field that may be absent": (
+        flat(
+            kind="reversal",
+            original="t-0",
+            entry_mode="contactless",
+            card_present=True,
+            response_code=51,
+            acquirer="q-1",
+            stan=17,
+            settlement_amount=13.7,
+            settlement_currency="USD",
+            device="d-1",
+            ip="2001:db8::1",
+            ip_country="FR",
+            email=" Ann@Example.org ",
+            lat=48.85,
+            lon="-2.35",
+        ),
+        {
+            "message_kind": "reversal",
+            "original_event_id": ids.event_id("auth_json", "t-0"),
+            "entry_mode": "contactless",
+            "card_present": True,
+            "response_code": "051",
+            "acquirer_id": "q-1",
+            "trace_number": "000017",
+            "settlement_amount": Decimal("13.7"),
+            "settlement_currency": "USD",
+            "device_id": "d-1",
+            "ip_address": "2001:db8::1",
+            "ip_country": "FR",
+            "email_token": EMAIL,
+            "latitude": 48.85,
+            "longitude": -2.35,
+            "event_id": ids.event_id("auth_json", "t-1"),
+        },
+    ),
+    "an e-mail address in upper case": (flat(email="ANN@EXAMPLE.ORG"), {"email_token": EMAIL}),
+    "a settlement currency alone": (flat(settlement_currency="USD"), {"settlement_amount": None}),
+    "an unknown message": (flat(kind="probe", entry_mode="?"), {"message_kind": "other", "entry_mode": "other"}),
+    "degrees with an exponent": (flat().replace(b"}", b', "lat": 4.885e1}'), {"latitude": 48.85}),
     "as it is": (flat(), {"amount": Decimal("12.5"), "currency": "EUR", "account_id": "a-1", "country": "DE"}),
     "amount as a number": (flat(amount=12.5), {"amount": Decimal("12.5")}),
     "a hundred as Java prints it": (flat(amount="1E+2"), {"amount": Decimal(100)}),
@@ -310,7 +366,60 @@ ENTRY_MODES = {
     "5": "other",
 }
 
+ORIGINAL = "0110" + "000001" + "0301115958" + "0" * 22
+"""Field 90 of a reversal: the message type and trace number of its payment, and more."""
+
 ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "a reversal that names its payment": (
+        iso(mti="0420", de11="000002", de90=ORIGINAL, de5="000000001370", de50="840"),
+        {
+            "original_event_id": ISO_ID,
+            "message_kind": "reversal",
+            "settlement_amount": Decimal("-13.7"),
+            "settlement_currency": "USD",
+            "trace_number": "000002",
+        },
+    ),
+    "a reversal of a part, settled": (
+        iso(mti="0420", de5="000000001370", de50="840", de95="000000000500" + "000000000370" + "0" * 18),
+        {"amount": Decimal("-7.5"), "settlement_amount": Decimal(-10)},
+    ),
+    "a payment with original data elements": (iso(de90=ORIGINAL), {"original_event_id": None}),
+    **{
+        f"the kind of {mti}": (iso(mti=mti, de39="000"), {"message_kind": kind})
+        for mti, kind in (
+            *((mti, "authorisation") for mti in ("0100", "0111", "1110")),
+            *((mti, "advice") for mti in ("0120", "0130", "0220", "1121", "1220")),
+            *((mti, "financial") for mti in ("0200", "0210", "1210")),
+            *((mti, "reversal") for mti in ("0400", "0421", "1430")),
+            *((mti, "chargeback") for mti in ("0422", "1422")),
+        )
+    },
+    **{
+        f"read by {mode}": (iso(mti=mti, de39="000", de22=mode), {"entry_mode": how, "card_present": None})
+        for mti, mode, how in (
+            *(("0100", mode, "chip") for mode in ("051", "950")),
+            *(("0100", mode, "contactless") for mode in ("071", "072", "910")),
+            *(("0100", mode, "magstripe") for mode in ("021", "901", 21)),
+            *(("0100", mode, "ecom") for mode in ("812", "091")),
+            ("0100", "801", "fallback"),
+            ("0100", "010", "keyed"),
+            ("0100", "102", "credential_on_file"),
+            ("0100", ABSENT, "other"),
+        )
+    },
+    "read by a chip, in 1993": (
+        iso(mti="1110", de39="000", de22="510101513344"),
+        {"entry_mode": "chip", "card_present": True},
+    ),
+    "typed on a page, in 1993": (
+        iso(mti="1110", de39="000", de22="100050S13344"),
+        {"entry_mode": "ecom", "card_present": False},
+    ),
+    "the card was there": (iso(de25="00"), {"card_present": True}),
+    "ordered by telephone": (iso(de25=8), {"card_present": False}),
+    "a condition that says nothing": (iso(de25="77"), {"card_present": None}),
+    "codes with three digits": (iso(de39="51", de32="12345"), {"response_code": "051", "acquirer_id": "12345"}),
     "a merchant of digits, with a right check digit": (iso(de42="378282246310005"), {"merchant_id": "378282246310005"}),
     "as it is": (
         iso(),

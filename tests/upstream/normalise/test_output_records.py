@@ -76,6 +76,15 @@ def _made_up(number: int, rng: random.Random) -> tuple[dict[str, Any], dict[str,
         "auth_result": result,
         "raw": {"source": "auth_json", "topic": "AUTH-JSON", "partition": 1, "offset": number, "timestamp": NOW},
     }
+    optional: tuple[tuple[str, str, Any], ...] = (
+        ("device", "device_id", f"d-{rng.randrange(9)}"),
+        ("lat", "latitude", rng.uniform(-90, 90)),
+        ("card_present", "card_present", rng.random() < 0.5),
+        ("ip_country", "ip_country", country),
+        ("stan", "trace_number", f"{rng.randrange(10**6):06d}"),
+    )
+    for source, name, value in optional:
+        raw[source] = event[name] = value if rng.random() < 0.6 else None
     return raw, event
 
 

@@ -364,4 +364,4 @@ def _moved(record: dict[str, Any], field: str) -> bytes:
 def _shown(row: Row, field: str) -> str:
     if field == "event_time":
         return datetime.fromtimestamp(row.event_micros / 1e6, UTC).isoformat()
-    return f"{row.amount.normalize():f}" if field == "amount" else str(row[field])
+    return f"{row.amount.normalize():f}" if field == "amount" else json.dumps(row[field], ensure_ascii=False).strip('"')

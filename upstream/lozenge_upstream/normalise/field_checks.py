@@ -14,6 +14,7 @@ IDENTITY, EVENT_TIME = "transaction_id", "event_time"
 WORDS = (d.Lookup, d.First, d.CaseOf, d.Constant)
 AMOUNTS = (d.Decimal, d.MinorUnits)
 _AMOUNT_TYPE = {"precision": 18, "scale": 4}
+_TRUTH = frozenset({"true", "false"})
 _CODES: Mapping[str, tuple[type[d.Transform], frozenset[str]]] = {
     "country": (d.Country, frozenset(countries.ALPHA2)),
     "currency": (d.Currency, frozenset(MINOR_DIGITS)),
@@ -25,17 +26,21 @@ _BY_KIND: Mapping[str, tuple[type[d.Transform], ...]] = {
     ENUM: WORDS,
     DECIMAL: (*AMOUNTS, d.Number),
     TIME: _TIMES,
-    "boolean": (d.Boolean,),
+    "boolean": (d.Boolean, d.First, d.CaseOf),
     **dict.fromkeys(("int", "long", "float", "double"), (d.Number,)),
 }
 
 
-def currency_of(spec: d.Decimal | d.MinorUnits, stream: StreamDefinition) -> str | None:
-    """The field with the currency of an amount: the one that it names, or else the only one that the stream has."""
+def currency_of(name: str, spec: d.Decimal | d.MinorUnits, stream: StreamDefinition) -> str | None:
+    """The field with the currency of the amount `name`: the one it says, or that is named like it, or the only one.
+
+    `settlement_currency` is named like `settlement_amount`, and `currency` like `amount`.
+    """
     if spec.currency is not None:
         return spec.currency
     found = [field.name for field in stream.fields if field.hints.get("codes") == "currency"]
-    return found[0] if len(found) == 1 else None
+    alike = name.replace("amount", "currency")
+    return alike if alike in found else found[0] if len(found) == 1 else None
 
 
 def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
@@ -51,9 +56,7 @@ def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Ite
             yield f"fields.{name}: {_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
         else:
             yield from (f"fields.{name}: {problem}" for problem in _value_problems(spec, own.get(name)))
-            yield from (
-                f"fields.{name}: {problem}" for problem in _amount_problems(spec, own.get(name), fields, stream)
-            )
+            yield from (f"fields.{name}: {problem}" for problem in _amount_problems(name, fields, stream))
     for field in stream.fields:
         if not field.optional and field.name not in fields:
             made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
@@ -81,22 +84,23 @@ def _allowed(name: str, field: Field | None, stream: StreamDefinition) -> tuple[
 def _value_problems(spec: d.Transform, field: Field | None) -> Iterator[str]:
     if field is None or not spec.words:
         return
+    if isinstance(spec, d.First | d.CaseOf) and spec.optional and not field.optional:
+        yield "it is optional here, and every event has the field"
     codes = _CODES.get(field.hints.get("codes", ""))
-    values = codes[1] if codes is not None else field.values
+    values = codes[1] if codes is not None else _TRUTH if field.kind == "boolean" else field.values
     if values is not None and (wrong := sorted(spec.words - values)):
         yield f"{', '.join(wrong)} is none of its values"
     elif field.pattern is not None and (odd := sorted(w for w in spec.words if not re.fullmatch(field.pattern, w))):
         yield f"{', '.join(odd)} has not the form {field.pattern}"
 
 
-def _amount_problems(
-    spec: d.Transform, field: Field | None, fields: Mapping[str, d.Transform], stream: StreamDefinition
-) -> Iterator[str]:
+def _amount_problems(name: str, fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
+    spec, field = fields[name], next((field for field in stream.fields if field.name == name), None)
     if not isinstance(spec, AMOUNTS) or field is None:
         return
     if {name: field.type.get(name, 0) for name in _AMOUNT_TYPE} != _AMOUNT_TYPE:
         yield "an amount is a decimal of precision 18 and scale 4; `number` makes any other"
-    if (currency := currency_of(spec, stream)) is None or currency not in fields:
+    if (currency := currency_of(name, spec, stream)) is None or currency not in fields:
         yield 'an amount has a currency: name its field, currency = "..."; `number` makes a decimal without one'
 
 

@@ -130,13 +130,13 @@ def _digits_of(currency: str) -> str:
 def _currencies(mapping: Mapping) -> dict[str, str]:
     """The field of the currency, by each amount that is made."""
     amounts = ((name, spec) for name, spec in mapping.declared() if isinstance(spec, Decimal | MinorUnits))
-    found = {name: currency_of(spec, mapping.stream) for name, spec in amounts}
+    found = {name: currency_of(name, spec, mapping.stream) for name, spec in amounts}
     return {name: currency for name, currency in found.items() if currency is not None}
 
 
 def _row_of(name: str, spec: Transform, field: Field | None, row: Row, mapping: Mapping) -> Row:
     """What the transform of this field may look at in addition."""
-    currency = currency_of(spec, mapping.stream) if isinstance(spec, Decimal | MinorUnits) else None
+    currency = currency_of(name, spec, mapping.stream) if isinstance(spec, Decimal | MinorUnits) else None
     digits = F.col(_digits_of(currency)) if currency is not None else None
     return replace(row, field=field, minor_digits=digits, token_prefix=mapping.stream.tokens.get(name, ""))
 
@@ -161,9 +161,13 @@ def _copied_texts(mapping: Mapping) -> dict[str, CardNumbers]:
 
 
 def _numbers(mapping: Mapping) -> set[str]:
-    """The raw fields of which a JSON number has to keep all of its digits: amounts, numbers, times as an epoch."""
+    """The raw fields of which a JSON number has to keep all of its digits: amounts, numbers, times as an epoch.
+
+    A binary fraction has no more of them than Spark reads anyway.
+    """
     exact = (Decimal, MinorUnits, Number, TimestampEpoch)
-    return {spec.path for _, spec in mapping.declared() if isinstance(spec, exact)}
+    inexact = {field.name for field in mapping.stream.fields if field.kind in ("float", "double")}
+    return {spec.path for name, spec in mapping.declared() if isinstance(spec, exact) and name not in inexact}
 
 
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecord) -> Column:
@@ -173,7 +177,13 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
         for name, spec in mapping.declared()
     }
     settled = {name: columns.accepts(F.col(column_of(name))) for name, columns in made.items()}
-    settled |= {name: settled[name] | ~presence[name] for name in mapping.optional if name in made}
+    # a currency may be absent if the amounts in it are
+    needed = {currency: presence[amount] for amount, currency in _currencies(mapping).items()}
+    settled |= {
+        name: settled[name] | ~(presence[name] | needed.get(name, F.lit(False)))
+        for name in mapping.optional
+        if name in made
+    }
     settled |= {name: settled[name] | columns.absent for name, columns in made.items() if columns.absent is not None}
     problems = (
         F.when(

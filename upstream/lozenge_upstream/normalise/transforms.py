@@ -107,7 +107,8 @@ def _token(spec: d.Token, row: Row) -> Made:
     text = row.text(spec.path)
     if spec.pattern is not None:
         other = _text(text, spec.pattern)
-        return other if spec.copied else replace(other, value=token(other.value, row.token_key, row.token_prefix))
+        whole = F.lower(other.value) if spec.lower else other.value
+        return other if spec.copied else replace(other, value=token(whole, row.token_key, row.token_prefix))
     card = F.translate(text, "\u00a0 -", "")
     # one digit all along is no card: all such records would be of the same one
     return Made(
@@ -170,14 +171,21 @@ def _first(spec: d.First, row: Row) -> Made:
             words = [word for word, of in table.table.items() if of == meaning]
             found = F.when(row.part(table).isin(*words), meaning).otherwise(found)
         value = F.when(row.holds(table.when), found).otherwise(value) if table.when else found
-    return Made(value, fault(row.text(spec.of[-1].path), "unknown"))
+    return _word(value, fault(row.text(spec.of[-1].path), "unknown"), spec, row)
 
 
 def _case(spec: d.CaseOf, row: Row) -> Made:
     value = F.lit(spec.default).cast("string")
     for branch in reversed(spec.of):
         value = F.when(row.holds(branch.when), branch.value).otherwise(value)
-    return Made(value, _fault_of(dict.fromkeys(spec.paths), "unknown", row))
+    return _word(value, _fault_of(dict.fromkeys(spec.paths), "unknown", row), spec, row)
+
+
+def _word(value: Column, kind: Column, spec: d.First | d.CaseOf, row: Row) -> Made:
+    """A word in the type of its field, which is a text or a truth value."""
+    truth = row.field is not None and row.field.kind == "boolean"
+    absent = F.lit(True) if spec.optional else None
+    return Made(value.try_cast("boolean") if truth else value, kind, absent=absent)
 
 
 def _lookup(text: Column, table: dict[str, str], default: str | None) -> Made:

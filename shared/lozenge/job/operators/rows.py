@@ -32,6 +32,8 @@ def values(column: "pa.Array[Any]") -> Sequence[Any]:
 
 
 def _values(column: "pa.Array[Any]") -> Sequence[Any]:
+    if column.null_count == len(column):  # an optional field that no source of these events has
+        return [None] * len(column)
     if pa.types.is_timestamp(column.type) and column.null_count == 0:
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
         return [_EPOCH + elapsed for elapsed in micros.view("timedelta64[us]").tolist()]

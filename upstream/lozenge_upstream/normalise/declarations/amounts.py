@@ -40,7 +40,8 @@ class _Amount(FromPath):
     """With `sign` another field says whether it is a payment. `invert`: payments are written as negative amounts.
 
     `credits` turns the sign of refunds, and of their reversals. `currency` is the event's field with its currency;
-    unset, that is the only field of the stream with codes of currencies.
+    unset, that is the field named like this one, `settlement_currency` of `settlement_amount`, or else the only field
+    of the stream with codes of currencies.
     """
 
     currency: str | None = None

@@ -72,8 +72,8 @@ class Token(Transform):
     """A card number of 12 to 19 digits, replaced by its keyed token.
 
     With a `pattern` it is whatever a source has that knows no card numbers, such as the token of its processor;
-    `copied` then takes it as it is, for a source and its other readers to have one token. `parts` are several fields
-    that name a card together.
+    `copied` then takes it as it is, for a source and its other readers to have one token. With `lower` upper and lower
+    case are one, as in e-mail addresses. `parts` are several fields that name a card together.
     """
 
     transform: Literal["token"]
@@ -81,6 +81,7 @@ class Token(Transform):
     parts: Parts | None = None
     pattern: JavaPattern | None = None
     copied: bool = False
+    lower: bool = False
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> "Token":
@@ -90,6 +91,8 @@ class Token(Transform):
             raise ValueError("a token of parts has no pattern")
         if self.copied and self.pattern is None:
             raise ValueError("a token that is copied needs the pattern of such tokens")
+        if self.lower and (self.pattern is None or self.copied):
+            raise ValueError("lower is for a token of a text with a pattern")
         return self
 
     @property

@@ -48,12 +48,13 @@ class WordTable(Slice):
 class First(Transform):
     """The word of the first of several tables that has one; `default` without.
 
-    Without a `default` a record for which no table has a word is a dead letter.
+    Without a `default` a record for which no table has a word is a dead letter, or has no value if that is `optional`.
     """
 
     transform: Literal["first"]
     of: Annotated[tuple[WordTable, ...], Field(min_length=1)]
     default: str | None = None
+    optional: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class First(Transform):
 
     @property
     def required(self) -> tuple[str, ...]:
-        return () if self.default is not None else (self.of[-1].path,)
+        return () if self.default is not None or self.optional else (self.of[-1].path,)
 
     @property
     def words(self) -> set[str]:
@@ -83,11 +84,15 @@ class Branch(BaseModel):
 
 
 class CaseOf(Transform):
-    """The value of the first branch whose conditions all hold; `default` if none does, or a dead letter without."""
+    """The value of the first branch whose conditions all hold; `default` if none does.
+
+    Without a `default` such a record is a dead letter, or has no value if that is `optional`.
+    """
 
     transform: Literal["case"]
     of: Annotated[tuple[Branch, ...], Field(min_length=1)]
     default: str | None = None
+    optional: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
