@@ -43,6 +43,9 @@ help: ## list the verbs
 setup: .venv/.ready ## install everything into .venv and the user's cache (once; about 2 minutes)
 	@echo "ready: 'make demo' runs it, 'make test' proves it"
 
+# one of each kind, and a second fold: each further one is another start
+DEMO_DETECTORS := large_amount,duplicate_charge,recurring_price_increase,card_velocity
+
 .PHONY: demo
 demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended and ends with a reconciliation
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
@@ -54,7 +57,7 @@ test: .venv/.ready ## every test, then a short unattended demo; it ends with the
 .PHONY: test-parts
 test-parts: check test-unit test-integration
 	@echo "== demo, 30 s"
-	@$(PYTHON) -m lozenge_deploy.demo --for 30s
+	@$(PYTHON) -m lozenge_deploy.demo --for 30s --detectors $(DEMO_DETECTORS)
 
 .PHONY: check
 check: .venv/.ready ## ruff, mypy, import contracts

@@ -25,7 +25,7 @@ from lozenge_deploy.demo import reconciliation
 from lozenge_deploy.demo.scenario import Scenario, ScenarioPlan, result
 from lozenge_deploy.demo.view import draw, plain
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import detectors_in
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in
 
 TICK_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
@@ -33,6 +33,7 @@ DRAIN_SECONDS = 300.0
 DRAIN_RECORDS_PER_SECOND = 2_000
 """How long draining may take: five minutes, and more after a long history."""
 TIMEOUT, INTERRUPTED = 124, 130
+ALL = "all"
 
 
 class ReportFormat(StrEnum):
@@ -75,6 +76,9 @@ def run(
     rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the generated traffic.")] = 7,
     past: Annotated[int, typer.Option(min=0, help="Records of history before the live traffic.")] = 20_000,
+    detectors: Annotated[
+        str, typer.Option(help="The detectors that run, with commas between their names, or all.")
+    ] = ALL,
     keep: Annotated[Path | None, typer.Option(help="Work in this new folder and keep it: topics, logs, store.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="A line every few seconds instead of the live view.")] = False,
     output: Annotated[
@@ -85,7 +89,7 @@ def run(
     """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them running."""
     began, stop = time.monotonic(), StopSignal()
     try:
-        plan = ScenarioPlan(detectors_in(CHECKOUT / "detectors"), past, rate, seed, _seconds(for_))
+        plan = ScenarioPlan(_chosen(detectors), past, rate, seed, _seconds(for_))
         with ExitStack() as stack:
             work = (
                 _new_folder(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lozenge-")))
@@ -131,8 +135,8 @@ def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSig
 
 def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: ReportFormat) -> int:
     scenario.stop_jobs()
-    folder = plan.detectors[0].folder.parent
-    checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, scenario.receiver.url, folder)
+    receiver = scenario.receiver.url
+    checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, receiver, plan.detectors)
     outcome = result(reconciliation.as_rows(checks), scenario)
     if output is ReportFormat.json:
         print(json.dumps(outcome, indent=1))
@@ -140,6 +144,15 @@ def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: ReportFormat) -> 
         Console().print(reconciliation.table(checks))
         Console().print(", ".join(f"{name} {at:.1f} s" for name, at in scenario.milestones.seconds.items()))
     return 0 if outcome["ok"] else 1
+
+
+def _chosen(names: str) -> list[DetectorFolder]:
+    found = detectors_in(CHECKOUT / "detectors")
+    wanted = {name.strip() for name in names.split(",")}
+    if unknown := sorted(wanted - {detector.name for detector in found} - {ALL}):
+        have = ", ".join(detector.name for detector in found)
+        raise UsageError(f"reading --detectors: there is no {', '.join(unknown)}", hint=f"name some of {have}")
+    return found if ALL in wanted else [detector for detector in found if detector.name in wanted]
 
 
 def _seconds(text: str) -> float | None:

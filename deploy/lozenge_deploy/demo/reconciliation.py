@@ -26,7 +26,7 @@ from lozenge.streams.project import Streams
 from lozenge_deploy.demo.feed.formats import STREAM
 from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts, count
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import detectors_in, rekeys_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
 SOURCE = "auth_json"
 """The source by which upstream names the events of AUTH-JSON."""
@@ -43,6 +43,10 @@ REJECTIONS = {
     "future_time": "future:event_time",
 }
 """The reason with which upstream must reject each kind of malformed record."""
+
+
+NOT_IN_EVERY_EVENT = ("account", "device")
+"""The keys that an event may lack; it is then not in the copy by that key."""
 
 
 class ReportedCase(BaseModel):
@@ -121,8 +125,8 @@ def _upstream(counts: TopicCounts, feed: Summary) -> list[Comparison]:
         Comparison("records repeated by upstream", counts.repeats, 0),
     ]
     for key, (_, distinct) in counts.copies.items():
-        if key == "account":
-            lines.append(Comparison(f"events by {key}", distinct, note="those with an account"))
+        if key in NOT_IN_EVERY_EVENT:
+            lines.append(Comparison(f"events by {key}", distinct, note="those that have one"))
         else:
             lines.append(Comparison(f"events by {key}", distinct, counts.event_ids))
     reasons = sorted(wanted.keys() | counts.rejected.keys())
@@ -160,24 +164,30 @@ def _downstream(counts: TopicCounts) -> list[Comparison]:
 
 def _cases(counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Comparison]:
     lines = []
+    injected = frozenset().union(*(case.events for case in feed.cases))
     for kind in sorted({case.kind for case in feed.cases} | counts.alerts.keys()):
         cases = [case.events for case in feed.cases if case.kind == kind]
         if kind not in counts.alerts:
             lines.append(Comparison(f"cases of {kind}", len(cases), note="no such detector ran"))
             continue
         missed, other = match(cases, counts.alerts[kind])
+        ordinary = [alert for alert in other if alert.evidence.isdisjoint(injected)]
+        more = f"{len(other) - len(ordinary)} more on cases of other kinds" if len(other) > len(ordinary) else ""
         late = [case for case in missed if kind in lateness and _is_late(case, counts, lateness[kind])]
         note = f"{len(late)} more arrived later than the declared lateness" if late else ""
         lines.append(Comparison(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
-        lines.append(Comparison(f"alerts of {kind} on ordinary traffic", other))
+        lines.append(Comparison(f"alerts of {kind} on ordinary traffic", len(ordinary), note=more))
     return lines
 
 
-def match(cases: Sequence[frozenset[str]], alerts: Sequence[CountedAlert]) -> tuple[list[frozenset[str]], int]:
-    """The cases of which no alert names an event, and the number of alerts that name no event of any case."""
+def match(
+    cases: Sequence[frozenset[str]], alerts: Sequence[CountedAlert]
+) -> tuple[list[frozenset[str]], list[CountedAlert]]:
+    """The cases of which no alert names an event, and the alerts that name no event of any of these cases."""
     injected = frozenset().union(*cases)
     named = frozenset().union(*(alert.evidence for alert in alerts))
-    return [case for case in cases if case.isdisjoint(named)], sum(a.evidence.isdisjoint(injected) for a in alerts)
+    missed = [case for case in cases if case.isdisjoint(named)]
+    return missed, [alert for alert in alerts if alert.evidence.isdisjoint(injected)]
 
 
 def _is_late(case: frozenset[str], counts: TopicCounts, lateness: timedelta) -> bool:
@@ -193,7 +203,7 @@ def main(
 ) -> None:
     """Reconciles a drained platform."""
     try:
-        checks = reconciliation_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors)
+        checks = reconciliation_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors_in(detectors))
     except LozengeError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
@@ -201,14 +211,15 @@ def main(
     raise typer.Exit(not all(check.ok for check in checks))
 
 
-def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Comparison]:
-    """The reconciliation of the platform at `kafka` with the detectors of `folder`."""
-    found = detectors_in(folder)
-    inputs = {d.name: d.input(kafka.topics) for d in found}
+def reconciliation_of(
+    kafka: KafkaSettings, summary: Path, webhook: str, detectors: Sequence[DetectorFolder]
+) -> list[Comparison]:
+    """The reconciliation of the platform at `kafka` with the detectors that ran there."""
+    inputs = {d.name: d.input(kafka.topics) for d in detectors}
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
-    lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
+    lateness = {d.name: d.declaration.lateness for d in detectors if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
-    rekeys = rekeys_of(Streams.load(folder).get(STREAM), found)
+    rekeys = rekeys_of(Streams.load(detectors[0].folder).get(STREAM), detectors)
     counts = count(kafka, inputs=inputs, rekeys=rekeys, webhook_url=webhook, watched=watched)
     return reconcile(counts, feed, lateness)
 

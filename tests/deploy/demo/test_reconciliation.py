@@ -9,9 +9,10 @@ from rich.console import Console
 
 from lozenge.contracts import ids
 from lozenge.contracts.topics import Topics
-from lozenge_deploy.demo.feed.generator import KINDS
+from lozenge_deploy.demo.feed.cases import KINDS
 from lozenge_deploy.demo.feed.malformed_records import REASONS
 from lozenge_deploy.demo.reconciliation import (
+    NOT_IN_EVERY_EVENT,
     REJECTIONS,
     SOURCE,
     Comparison,
@@ -23,6 +24,9 @@ from lozenge_deploy.demo.reconciliation import (
     table,
 )
 from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts
+from lozenge_deploy.releases.build import CHECKOUT
+from lozenge_deploy.releases.detector_catalog import detectors_in
+from tests.streams import AUTH
 
 TOPICS = Topics()
 
@@ -110,8 +114,10 @@ def test_a_repeat_of_upstream_is_wrong() -> None:
         assert wrong(**changed) == ["records repeated by upstream"]
 
 
-def test_the_copy_by_account_need_not_hold_every_event() -> None:
-    assert wrong(copies={"account": (5, 5)}) == []
+@pytest.mark.parametrize("key", NOT_IN_EVERY_EVENT)
+def test_a_copy_by_what_an_event_may_lack_need_not_hold_every_event(key: str) -> None:
+    assert wrong(copies={key: (5, 5)}) == []
+    assert AUTH.column(key) in {field.name for field in AUTH.fields if field.optional}
 
 
 def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_counted() -> None:
@@ -130,9 +136,20 @@ def test_cases_of_a_detector_that_did_not_run_are_only_counted() -> None:
 
 def test_a_case_is_found_by_any_of_its_events() -> None:
     burst = frozenset({"e1", "e2", "e3"})
-    assert match([burst], [CountedAlert("a", frozenset({"e1", "e2"})), CountedAlert("b", frozenset({"e3"}))]) == ([], 0)
-    assert match([burst], []) == ([burst], 0)
-    assert match([], [CountedAlert("a", frozenset())]) == ([], 1)
+    assert match([burst], [CountedAlert("a", frozenset({"e1", "e2"})), CountedAlert("b", frozenset({"e3"}))]) == (
+        [],
+        [],
+    )
+    assert match([burst], []) == ([burst], [])
+    stray = CountedAlert("a", frozenset())
+    assert match([], [stray]) == ([], [stray])
+
+
+def test_an_alert_on_a_case_of_another_kind_is_not_on_ordinary_traffic() -> None:
+    both = counts().alerts["large_amount"] + [CountedAlert("a3", frozenset({event("t2")}))]
+    checks = reconcile(counts(alerts=counts().alerts | {"large_amount": both}), summary())
+    found = next(check for check in checks if check.name == "alerts of large_amount on ordinary traffic")
+    assert (found.actual, found.note) == (0, "1 more on cases of other kinds")
 
 
 def test_an_aggregate_may_miss_what_came_later_than_it_declares_and_nothing_else() -> None:
@@ -154,7 +171,10 @@ def test_an_aggregate_may_miss_what_came_later_than_it_declares_and_nothing_else
 
 def test_every_kind_of_malformed_record_has_its_rejection() -> None:
     assert set(REASONS) == REJECTIONS.keys()
-    assert set(KINDS) == {"card_velocity", "duplicate_charge", "large_amount", "recurring_price_increase"}
+
+
+def test_there_are_cases_for_every_detector_of_the_project() -> None:
+    assert {*KINDS} == {folder.name for folder in detectors_in(CHECKOUT / "detectors")}
 
 
 def test_the_table_and_the_json_agree() -> None:

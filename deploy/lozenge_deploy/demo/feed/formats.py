@@ -14,7 +14,10 @@ ISO_CHANNELS = {"pos": "051", "ecom": "812", "atm": "021", "recurring": "102"}
 
 
 class Authorisation(NamedTuple):
-    """One authorisation before it is written; `at` in microseconds since 1970, `minor` in minor units."""
+    """One authorisation before it is written; `at` in microseconds since 1970, `minor` in minor units.
+
+    `device` is that of an online payment, `place` where the card was: degrees north and east. Only JSON has them.
+    """
 
     number: int
     at: int
@@ -23,6 +26,8 @@ class Authorisation(NamedTuple):
     terminal: str
     minor: int
     approved: bool = True
+    device: str = ""
+    place: tuple[float, float] | None = None
 
     @property
     def txn_id(self) -> str:
@@ -48,11 +53,14 @@ def _json(auth: Authorisation, when: datetime) -> bytes:
     country = merchant.country
     time = when.isoformat(timespec="microseconds")[:-6]  # without +00:00
     amount = f"{auth.minor // 100}.{auth.minor % 100:02d}" if country.decimals else str(auth.minor)
+    more = f',"device":"{auth.device}"' if auth.device else ""
+    if auth.place is not None:
+        more += f',"lat":{auth.place[0]},"lon":{auth.place[1]}'
     return (
         f'{{"txn_id":"{auth.number:012x}","ts":"{time}Z","pan":"{auth.card.pan}","account":"{auth.card.account}",'
         f'"merchant":"{merchant.id}","terminal":"{auth.terminal}","mcc":"{category.mcc}",'
         f'"country":"{country.code}","amount":"{amount}","currency":"{country.currency}",'
-        f'"channel":"{category.channel}","result":"{"approved" if auth.approved else "declined"}"}}'
+        f'"channel":"{category.channel}","result":"{"approved" if auth.approved else "declined"}"{more}}}'
     ).encode()
 
 

@@ -1,4 +1,4 @@
-"""The population that the generator draws from: merchants, cards with habits, subscriptions.
+"""The population that the generator draws from: merchants, cards with habits, subscriptions, creatures of habit.
 
 Its limits distinguish an injected case from ordinary traffic. All of them hold by construction:
 
@@ -7,9 +7,12 @@ Its limits distinguish an injected case from ordinary traffic. All of them hold 
 - of three consecutive purchases of a card no two have the same amount, so no card pays one merchant the
   same amount twice within ten minutes;
 - no ordinary amount reaches `CEILING`, a plain number in whatever currency, as the limits of a merchant
-  category are (a card in Japan therefore only buys small things).
+  category are (a card in Japan therefore only buys small things);
+- all merchants of a country are in one city, and only those at home know where a card is;
+- each card has its own device, and a shop that can be attacked sells nothing that is as cheap as an attack.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -38,7 +41,10 @@ class Category(NamedTuple):
 
 
 class CountryProfile(NamedTuple):
-    """The home of merchants and cards; the numbers are ISO 3166-1 and ISO 4217, `share` is the share of the cards."""
+    """The home of merchants and cards; the numbers are ISO 3166-1 and ISO 4217, `share` is the share of the cards.
+
+    `north` and `east` are the degrees of its city.
+    """
 
     code: str
     number: str
@@ -46,6 +52,8 @@ class CountryProfile(NamedTuple):
     currency_number: str
     decimals: int
     share: int
+    north: float
+    east: float
 
 
 class Merchant(NamedTuple):
@@ -55,6 +63,7 @@ class Merchant(NamedTuple):
     category: Category
     country: CountryProfile
     terminals: tuple[str, ...]
+    place: tuple[float, float]
 
 
 SHOPS = (
@@ -76,16 +85,19 @@ SERVICES = (
     Category("7997", "recurring", 15, 60),
 )
 COUNTRIES = (
-    CountryProfile("DE", "276", "EUR", "978", 2, 30),
-    CountryProfile("FR", "250", "EUR", "978", 2, 20),
-    CountryProfile("GB", "826", "GBP", "826", 2, 18),
-    CountryProfile("US", "840", "USD", "840", 2, 14),
-    CountryProfile("CH", "756", "CHF", "756", 2, 7),
-    CountryProfile("SE", "752", "SEK", "752", 2, 6),
-    CountryProfile("JP", "392", "JPY", "392", 0, 5),
+    CountryProfile("DE", "276", "EUR", "978", 2, 30, 52.52, 13.4),
+    CountryProfile("FR", "250", "EUR", "978", 2, 20, 48.86, 2.35),
+    CountryProfile("GB", "826", "GBP", "826", 2, 18, 51.51, -0.13),
+    CountryProfile("US", "840", "USD", "840", 2, 14, 40.71, -74.01),
+    CountryProfile("CH", "756", "CHF", "756", 2, 7, 46.95, 7.45),
+    CountryProfile("SE", "752", "SEK", "752", 2, 6, 59.33, 18.07),
+    CountryProfile("JP", "392", "JPY", "392", 0, 5, 35.68, 139.69),
 )
 LEAST_MERCHANTS = len(COUNTRIES) * (len(SHOPS) + len(SERVICES))
 LEAST_CARDS = 10
+REGULARS = 12
+CHEAPEST_TARGET = 10
+"""A shop that sells nothing for less, in major units, is one that an attack is seen at."""
 
 _EARLY, _LATE, _NIGHT = range(3)
 _AWAKE = (_NIGHT,) * 6 + (_EARLY,) * 10 + (_LATE,) * 8
@@ -98,6 +110,7 @@ class Card:
 
     pan: str
     account: str
+    device: str
     home: CountryProfile
     favourites: tuple[Merchant, ...]
     spends: float
@@ -122,6 +135,13 @@ class Subscription:
         self.equal = 0
 
 
+class Regular(NamedTuple):
+    """A card that only ever pays a few units at one merchant."""
+
+    card: Card
+    merchant: Merchant
+
+
 class Population:
     """All cards and merchants; a pure function of the random source, so equal seeds give equal populations."""
 
@@ -139,6 +159,7 @@ class Population:
         self._everywhere = [shop for shops in self._shops.values() for shop in shops]
         self._about: tuple[list[Card], ...] = ([], [], [])
         self.subscriptions = [self._subscribe(self._join(number)) for number in range(cards)]
+        self.regulars = [self._open_regular(number) for number in range(REGULARS)]
 
     def available_card(self, at: int) -> Card:
         """A card that may be used at time `at`, likely one that is usually active then.
@@ -170,6 +191,26 @@ class Population:
         """Any shop of the population."""
         return self._everywhere[int(self._random.random() * len(self._everywhere))]
 
+    def new_card(self) -> Card:
+        """A card that has never been used, and that ordinary traffic does not use."""
+        return self._open_card()
+
+    def till(self, home: CountryProfile, *, abroad: bool = False) -> Merchant:
+        """A shop that cards are held to a terminal in, in that country or in another one."""
+        country = home
+        while abroad and country is home:
+            country = COUNTRIES[int(self._random.random() * len(COUNTRIES))]
+        return self._shop(shop for shop in self._shops[country.code] if shop.category.channel == "pos")
+
+    def target(self) -> Merchant:
+        """An online shop that a thief tries out cards at."""
+        online = (shop for shop in self._everywhere if shop.category.channel == "ecom")
+        return self._shop(shop for shop in online if shop.category.low >= CHEAPEST_TARGET)
+
+    def online_shop(self) -> Merchant:
+        """Any online shop."""
+        return self._shop(shop for shop in self._everywhere if shop.category.channel == "ecom")
+
     def amount(self, card: Card, merchant: Merchant) -> int:
         """The amount that the card spends there, in minor units; small amounts are frequent."""
         category = merchant.category
@@ -189,7 +230,10 @@ class Population:
         terminals = 1 + int(self._random.random() * 4) if category.channel == "pos" else 1
         names = tuple(f"t-{number * 4 + n:06d}" for n in range(terminals))
         side = self._services if category in SERVICES else self._shops
-        side[country.code].append(Merchant(f"m-{number:05d}", category, country, names))
+        # at most 17 km north or south and east or west of the middle of the city
+        north, east = ((number * factor % 31 - 15) / 100 for factor in (7, 11))
+        place = round(country.north + north, 4), round(country.east + east, 4)
+        side[country.code].append(Merchant(f"m-{number:05d}", category, country, names, place))
 
     def _open_card(self) -> Card:
         random = self._random.random
@@ -201,6 +245,7 @@ class Population:
             # The factor shares no divisor with 10**10, so numbers look random and never repeat.
             pan=with_check_digit(f"400000{(number * 2_654_435_761 + self._seed * 1_000_003) % 10**9:09d}"),
             account=f"a-{number:06d}",
+            device=f"d-{number:06d}",
             home=home,
             favourites=tuple(shops[int(random() * len(shops))] for _ in range(_FAVOURITES)),
             spends=0.4 + 0.6 * random(),
@@ -211,6 +256,15 @@ class Population:
         about = self._about[(_EARLY, _EARLY, _LATE, _LATE, _NIGHT)[number % 5]]
         about.extend([card] * (1 + int(self._random.random() * 4)))
         return card
+
+    def _open_regular(self, number: int) -> Regular:
+        card = self._open_card()
+        card.home = COUNTRIES[number % (len(COUNTRIES) - 1)]  # not in Japan, where a few units are one coin
+        return Regular(card, self.till(card.home))
+
+    def _shop(self, shops: Iterable[Merchant]) -> Merchant:
+        among = list(shops)
+        return among[int(self._random.random() * len(among))]
 
     def _subscribe(self, card: Card) -> Subscription:
         random = self._random.random

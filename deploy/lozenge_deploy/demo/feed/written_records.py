@@ -22,7 +22,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InjectedCase:
-    """A case that a detector should find; the last of `txn_ids`, at time `at`, completes it."""
+    """A case that a detector should find; the last of `txn_ids`, of the card `pan` at time `at`, completes it."""
 
     kind: str
     txn_ids: tuple[str, ...]

@@ -17,7 +17,18 @@ import typer
 
 from lozenge_deploy.demo.feed import ISO, JSON, Form, Generator, Raw
 from lozenge_deploy.demo.feed.__main__ import seconds
-from lozenge_deploy.demo.feed.generator import DUPLICATE, INCREASE, KINDS, LARGE, LARGE_FROM, VELOCITY
+from lozenge_deploy.demo.feed.cases import (
+    ATTACK,
+    DEVICE,
+    DUPLICATE,
+    HABIT,
+    INCREASE,
+    KINDS,
+    LARGE,
+    LARGE_FROM,
+    TRAVEL,
+    VELOCITY,
+)
 from lozenge_deploy.demo.feed.malformed_records import reasons
 from lozenge_deploy.demo.feed.population import CEILING, SERVICES, SHOPS
 from lozenge_deploy.demo.feed.schedule import micros, steady
@@ -155,7 +166,7 @@ def test_bursts_are_the_injected_ones_and_ordinary_cards_have_none(clean: tuple[
     by_card: dict[str, list[Record]] = defaultdict(list)
     for record in stream:
         by_card[record["pan"]].append(record)
-    injected = {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE)}
+    injected = {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE, TRAVEL)}
     for pan, charges in by_card.items():
         assert all(one["at"] <= two["at"] for one, two in pairwise(charges)), "one card's records are in order"
         if pan not in injected:
@@ -197,13 +208,75 @@ def test_price_increases_are_the_injected_ones(clean: tuple[Generator, list[Reco
     assert all(len(charges) >= 3 for charges in paid.values())
 
 
+def test_cards_in_two_countries_at_once_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
+    feed, stream = clean
+    last: dict[str, Record] = {}
+    found = set()
+    for record in stream:
+        if "lat" not in record:
+            continue
+        before = last.get(record["pan"])
+        if before and abs(before["lat"] - record["lat"]) + abs(before["lon"] - record["lon"]) > 1:
+            assert record["at"] - before["at"] <= TEN_MINUTES
+            found.add((before["txn_id"], record["txn_id"]))
+        last[record["pan"]] = record
+    assert found == ids_of(feed, TRAVEL)
+    assert all(len(one) == 2 for one in found)
+    stopped = {case.pan: case.at for case in feed.written.cases if case.kind == TRAVEL}
+    used = [record for record in stream if record["pan"] in stopped and record["at"] > stopped[record["pan"]]]
+    assert {record["channel"] for record in used} <= {"recurring"}
+
+
+def test_devices_of_several_cards_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
+    feed, stream = clean
+    used: dict[str, list[Record]] = defaultdict(list)
+    for record in stream:
+        assert ("device" in record) <= (record["channel"] == "ecom")
+        if "device" in record:
+            used[record["device"]].append(record)
+    shared = {device: uses for device, uses in used.items() if len({use["pan"] for use in uses}) > 1}
+    assert {tuple(use["txn_id"] for use in uses) for uses in shared.values()} == ids_of(feed, DEVICE)
+    assert all(len({use["pan"] for use in uses}) == len(uses) >= 5 for uses in shared.values())
+
+
+def test_attacked_merchants_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
+    feed, stream = clean
+    tried: dict[str, list[Record]] = defaultdict(list)
+    for record in stream:
+        if record["channel"] == "ecom" and Decimal(record["amount"]) <= 5:
+            tried[record["merchant"]].append(record)
+    cases = [case.txn_ids for case in feed.written.cases if case.kind == ATTACK]
+    for case in cases:
+        [charges] = [own for own in tried.values() if {*case} <= {charge["txn_id"] for charge in own}]
+        own = [charge for charge in charges if charge["txn_id"] in case]
+        assert len({charge["pan"] for charge in own}) == len(own) >= 19
+        assert sum(charge["result"] == "declined" for charge in own) >= 16
+        assert own[-1]["at"] - own[0]["at"] <= TEN_MINUTES
+        assert {charge["txn_id"] for charge in charges} <= {txn_id for each in cases for txn_id in each}
+    declined = Counter(name for name, own in tried.items() for each in own if each["result"] == "declined")
+    assert {name for name, count in declined.items() if count >= 10} == {
+        record["merchant"] for record in stream if any(record["txn_id"] in case for case in cases)
+    }
+
+
+def test_broken_habits_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
+    feed, stream = clean
+    broken = {record["pan"] for record in stream if (record["txn_id"],) in ids_of(feed, HABIT)}
+    for pan in broken:
+        amounts = [(record["txn_id"], Decimal(record["amount"])) for record in stream if record["pan"] == pan]
+        far = [number for number, (_, amount) in enumerate(amounts) if amount > 10]
+        assert far[0] >= 20
+        assert {(amounts[number][0],) for number in far} <= ids_of(feed, HABIT)
+        assert all(150 <= amounts[number][1] < CEILING for number in far)
+
+
 def test_the_past_has_cases_and_live_has_each_kind_soon(clean: tuple[Generator, list[Record]]) -> None:
     feed, _ = clean
     assert {case.kind for case in feed.written.cases if case.at < END} == set(KINDS)
     soon = LIVE_START + timedelta(seconds=15)
     assert {case.kind for case in feed.written.cases if LIVE_START <= case.at < soon} == set(KINDS)
     live = Counter(case.kind for case in feed.written.cases if case.at >= LIVE_START)
-    assert all(live[kind] >= 4 for kind in KINDS), live
+    assert all(live[kind] >= 3 for kind in KINDS), live
     assert all(case.at <= LIVE_START + timedelta(seconds=60) for case in feed.written.cases)
 
 
@@ -211,7 +284,8 @@ def test_a_case_names_records_that_were_sent(clean: tuple[Generator, list[Record
     feed, stream = clean
     sent = {record["txn_id"]: record for record in stream}
     for case in feed.written.cases:
-        assert {sent[txn_id]["pan"] for txn_id in case.txn_ids} == {case.pan}
+        pans = {sent[txn_id]["pan"] for txn_id in case.txn_ids}
+        assert pans == {case.pan} or (case.kind in (DEVICE, ATTACK) and case.pan in pans)
         assert sent[case.txn_ids[-1]]["at"] == case.at
 
 
@@ -263,7 +337,7 @@ def test_new_cards_join_before_a_card_is_used_too_often() -> None:
     feed = Generator(START, cards=10, malformed_rate=0)
     raws = [*feed.live(steady(START, 1000, 3)), *feed.finish(START + timedelta(seconds=3))]
     again = {pan for pan, times in Counter(raw.key.decode() for raw in raws).items() if times > 1}
-    assert again == {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE)}
+    assert again == {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE, TRAVEL)}
 
 
 def ids_of(feed: Generator, kind: str) -> set[tuple[str, ...]]:
