@@ -3,6 +3,8 @@
 import hmac
 import json
 import random
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -106,17 +108,6 @@ def test_spark_and_python_encode_equal_bytes(upstream_spark: SparkSession) -> No
             assert row.partition == partition_of(event[key].encode(), 4)
 
 
-def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spark: SparkSession) -> None:
-    raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
-    rows = written(upstream_spark, raws, rekeys=["account"])
-    assert sorted((row.topic, bytes(row.key).decode(), row.raw.offset) for row in rows) == [
-        (TOPICS.events("auth", "account"), "a-1", 1),
-        (TOPICS.events("auth"), token(PAN), 0),
-        (TOPICS.events("auth"), token(PAN), 1),
-        (DEAD, "card", 2),
-    ]
-
-
 def test_an_event_is_in_a_merged_topic_as_it_is_in_its_own_unless_it_lacks_the_key(
     upstream_spark: SparkSession,
 ) -> None:
@@ -134,27 +125,6 @@ def test_an_event_is_in_a_merged_topic_as_it_is_in_its_own_unless_it_lacks_the_k
 def test_upstream_checks_each_topic_that_it_writes() -> None:
     written = {topic.name for topic in target("terminal", merges=("account",)).contracts()}
     assert {TOPICS.events("auth"), TOPICS.events("auth", "terminal"), TOPICS.merged("account"), DEAD} <= written
-
-
-def test_an_event_has_the_headers_of_a_cloud_event(upstream_spark: SparkSession) -> None:
-    raws = [
-        Raw(flat(), offset=0),
-        Raw(flat(), offset=1, headers=(("traceparent", TRACE.encode()), ("other", b"x"))),
-        Raw(flat(), offset=2, headers=(("traceparent", b"4000001234567890"),)),
-        Raw(flat(), offset=3, headers=(("traceparent", None),)),
-    ]
-    for row in written(upstream_spark, raws):
-        event = event_codec().decode(bytes(row.value))
-        offset = event["raw"]["offset"]
-        expected = headers.cloud_event(
-            id=event["event_id"],
-            source="/upstream/auth_json",
-            type="lozenge.event.v1",
-            subject=token(PAN),
-            time=datetime(2026, 3, 1, 11, 59, 58, 500000, UTC),
-            traceparent=TRACE if offset == 1 else headers.derived_traceparent("AUTH-JSON", 1, offset),
-        )
-        assert _pairs(row) == expected
 
 
 FAILED_BEFORE: tuple[tuple[str, bytes | None], ...] = (
@@ -175,20 +145,71 @@ ORIGINALS: dict[str, tuple[tuple[str, bytes | None], ...] | None] = {
 }
 
 
+BROKEN = flat(merchant=None, amount="1,5").replace(b"DE", b"\xc3\x9f")
+NO_JSON: tuple[tuple[bytes | None, str], ...] = ((None, "tombstone"), (b"", "empty"), (b"\xff", "invalid-utf8"))
+ACCOUNTS = {100: flat(account=None), 101: flat(), 102: flat(amount="x")}
+TRACES: dict[int, tuple[tuple[str, bytes | None], ...] | None] = {
+    200: None,
+    201: (("traceparent", TRACE.encode()), ("other", b"x")),
+    202: (("traceparent", b"4000001234567890"),),
+    203: (("traceparent", None),),
+}
+CARDS = {300: flat(), 301: flat(pan=f"{PAN}x"), 302: flat(merchant=None)}
+
+
+@pytest.fixture(scope="module")
+def rows(upstream_spark: SparkSession) -> Mapping[int, list[Row]]:
+    """What is written of all records of this module, by their offsets; one query, for to plan one takes a second."""
+    raws = [
+        Raw(BROKEN, key=b"\x00\xff", partition=6, offset=n, headers=original)
+        for n, original in enumerate(ORIGINALS.values(), 17)
+    ]
+    raws += [Raw(value, key=None, offset=n) for n, (value, _) in enumerate(NO_JSON)]
+    raws += [Raw(value, offset=n) for n, value in (ACCOUNTS | CARDS).items()]
+    raws += [Raw(flat(), offset=n, headers=given) for n, given in TRACES.items()]
+    found = defaultdict(list)
+    for row in written(upstream_spark, raws, rekeys=["account"]):
+        found[row.raw.offset].append(row)
+    return found
+
+
+def test_an_event_without_an_account_is_not_in_the_copy_by_account(rows: Mapping[int, list[Row]]) -> None:
+    found = [row for offset in ACCOUNTS for row in rows[offset]]
+    assert sorted((row.topic, bytes(row.key).decode(), row.raw.offset) for row in found) == [
+        (TOPICS.events("auth", "account"), "a-1", 101),
+        (TOPICS.events("auth"), token(PAN), 100),
+        (TOPICS.events("auth"), token(PAN), 101),
+        (DEAD, "card", 102),
+    ]
+
+
+@pytest.mark.parametrize("offset", TRACES)
+def test_an_event_has_the_headers_of_a_cloud_event(offset: int, rows: Mapping[int, list[Row]]) -> None:
+    assert len(rows[offset]) == 2
+    for row in rows[offset]:
+        expected = headers.cloud_event(
+            id=event_codec().decode(bytes(row.value))["event_id"],
+            source="/upstream/auth_json",
+            type="lozenge.event.v1",
+            subject=token(PAN),
+            time=datetime(2026, 3, 1, 11, 59, 58, 500000, UTC),
+            traceparent=TRACE if offset == 201 else headers.derived_traceparent("AUTH-JSON", 1, offset),
+        )
+        assert _pairs(row) == expected
+
+
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_a_dead_letter_is_the_record_and_its_errors(name: str, upstream_spark: SparkSession) -> None:
-    original = ORIGINALS[name]
-    value = flat(merchant=None, amount="1,5").replace(b"DE", b"\xc3\x9f")
-    raw = Raw(value, key=b"\x00\xff", partition=6, offset=17, headers=original)
-    (row,) = written(upstream_spark, [raw])
-    assert (row.topic, row.partition, bytes(row.key), bytes(row.value)) == (DEAD, 2, b"\x00\xff", value)
+def test_a_dead_letter_is_the_record_and_its_errors(name: str, rows: Mapping[int, list[Row]]) -> None:
+    original, offset = ORIGINALS[name], 17 + [*ORIGINALS].index(name)
+    [row] = rows[offset]
+    assert (row.topic, row.partition, bytes(row.key), bytes(row.value)) == (DEAD, 2, b"\x00\xff", BROKEN)
     *pairs, raw_position = _pairs(row)
-    assert raw_position == ("raw-position", b"AUTH-JSON/6/17")
+    assert raw_position == ("raw-position", f"AUTH-JSON/6/{offset}".encode())
     assert pairs == dead_letter_headers(
         [(name, text) for name, text in original or () if name != "raw-position"],
         topic="AUTH-JSON",
         partition=6,
-        offset=17,
+        offset=offset,
         app="upstream",
         stage="normalise",
         error=DecodeError("missing:merchant_id, unknown:country, format:amount"),
@@ -196,11 +217,9 @@ def test_a_dead_letter_is_the_record_and_its_errors(name: str, upstream_spark: S
     )
 
 
-@pytest.mark.parametrize(("value", "reason"), [(None, "tombstone"), (b"", "empty"), (b"\xff", "invalid-utf8")])
-def test_what_is_no_json_fails_at_the_stage_decode(
-    value: bytes | None, reason: str, upstream_spark: SparkSession
-) -> None:
-    (row,) = written(upstream_spark, [Raw(value, key=None)])
+@pytest.mark.parametrize("number", range(len(NO_JSON)))
+def test_what_is_no_json_fails_at_the_stage_decode(number: int, rows: Mapping[int, list[Row]]) -> None:
+    (value, reason), [row] = NO_JSON[number], rows[number]
     assert row.key is None
     assert row.value == value
     texts = _texts(row)
@@ -212,11 +231,10 @@ def test_bytes_do_not_depend_on_the_batch(upstream_spark: SparkSession) -> None:
         Raw(flat(txn_id=f"t-{n}", amount=f"{n}.00" if n % 7 else "x", merchant=f"m-{n % 3}"), offset=n)
         for n in range(60)
     ]
-    whole = written(upstream_spark, raws, slices=1)
     spread = written(upstream_spark, raws, slices=7)
-    piecewise = [row for start in range(0, 60, 20) for row in written(upstream_spark, raws[start : start + 20])]
-    assert len(whole) == 60 * 2 - 9
-    assert sorted(whole, key=str) == sorted(spread, key=str) == sorted(piecewise, key=str)
+    piecewise = [row for start in (0, 20) for row in written(upstream_spark, raws[start : start + 40 if start else 20])]
+    assert len(spread) == 60 * 2 - 9
+    assert sorted(spread, key=str) == sorted(piecewise, key=str)
 
 
 def test_a_batch_is_ordered_by_arrival_then_event_time_then_raw_offset(upstream_spark: SparkSession) -> None:
@@ -236,9 +254,8 @@ def test_a_batch_is_ordered_by_arrival_then_event_time_then_raw_offset(upstream_
         assert ordered == [(partition, *key) for partition in (0, 1) for key in keys]
 
 
-def test_no_card_number_leaves_in_an_event_or_a_dead_letters_headers(upstream_spark: SparkSession) -> None:
-    rows = written(upstream_spark, [Raw(flat()), Raw(flat(pan=f"{PAN}x")), Raw(flat(merchant=None))])
-    for row in rows:
+def test_no_card_number_leaves_in_an_event_or_a_dead_letters_headers(rows: Mapping[int, list[Row]]) -> None:
+    for row in (row for offset in CARDS for row in rows[offset]):
         seen = [bytes(header.value) for header in row.headers]
         if row.topic != DEAD:
             seen += [bytes(row.value), bytes(row.key)]

@@ -20,7 +20,7 @@ from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.normalise.transform_result import Row as Texts
 from tests.streams import AUTH
-from tests.upstream.samples import KEY, NOW, Raw, normalised
+from tests.upstream.samples import KEY, NOW, Raw, least_mapping, normalised
 
 PAN = "4000000000000002"
 FOLDER = Path(__file__).with_name("mappings")
@@ -293,18 +293,6 @@ def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession)
 PAGE = (Path(__file__).parents[3] / "docs" / "mappings.md").read_text("utf-8")
 EXAMPLE = re.compile(r"```toml example\n(?P<field>\w+) = (?P<spec>.*?)\n```\n(?P<text>.*?)\n\n", re.DOTALL)
 OUTCOME = re.compile(r"`(?P<record>\{[^`]*\})` (?:becomes `(?P<value>[^`]+)`|is refused: `(?P<reason>[^`]+)`)")
-ANY: dict[str, Any] = {
-    **{name: {"transform": "constant", "value": "x"} for name in ("merchant_id", "terminal_id")},
-    "event_time": {"transform": "timestamp_iso", "path": "ts"},
-    "card_id": {"transform": "token", "path": "pan"},
-    "mcc": {"transform": "constant", "value": "5411"},
-    "country": {"transform": "constant", "value": "DE"},
-    "amount": {"transform": "decimal", "path": "amount"},
-    "currency": {"transform": "constant", "value": "EUR"},
-    "channel": {"transform": "constant", "value": "pos"},
-    "auth_result": {"transform": "constant", "value": "approved"},
-}
-"""Of a mapping in which only one field is looked at."""
 
 
 def examples() -> list[tuple[str, dict[str, Any], str, str | None, str | None]]:
@@ -328,10 +316,7 @@ def test_the_page_of_the_language_says_what_its_examples_make(upstream_spark: Sp
                 rounds.append(free := {})
             free[field] = spec
     for made in rounds:
-        mapping = mapping_of(
-            {"source": "page", "topic": "PAGE", "keyed_by": "", "fields": ANY | _on_paths_of_its_own(made)},
-            AUTH,
-        )
+        mapping = least_mapping("page", **_on_paths_of_its_own(made))
         asked = [each for each in wanted if made.get(each[0]) == each[1]]
         raws = [Raw(_moved(json.loads(record), field)) for field, _, record, _, _ in asked]
         for row, (field, _, record, value, reason) in zip(
