@@ -11,12 +11,12 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark.conf import most_slots
-from lozenge.spark.session import spark_session
 from tests.brokers import Broker, own_platform
 from tests.integration.clients import forget_clients
 from tests.integration.probe import close_probes
 from tests.plugins.warm_host import hosts_of_the_run
 from tests.streams import AUTH
+from tests.worker_session import worker_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,7 +64,7 @@ def kafka(broker: Broker) -> Iterator[KafkaSettings]:
 def spark() -> Iterator[SparkSession]:
     """The process's Spark session, the same for all tests; Real-Time Mode needs a slot for each task of a query."""
     slots = most_slots(Topics().partitions)
-    session = spark_session("tests", cores=slots, memory_mb=1024)
+    session = worker_session()
     there = int(str(session.sparkContext.master).removeprefix("local[").removesuffix("]"))
     assert there >= slots, "somebody has started Spark with too few slots"
     yield session

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark.conf import most_slots
-from lozenge.spark.session import spark_session
 from tests.brokers import Broker
+from tests.worker_session import worker_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The process's session."""
-    return spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024)
+    return worker_session()
 
 
 @pytest.fixture

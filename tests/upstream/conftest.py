@@ -3,10 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.contracts.topics import Topics
-from lozenge.spark.conf import most_slots
-from lozenge.spark.session import spark_session
 from tests.upstream.samples import as_upstream
+from tests.worker_session import worker_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,4 +16,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def upstream_spark() -> SparkSession:
     """A session that plans as upstream's does."""
-    return as_upstream(spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024))
+    return as_upstream(worker_session())

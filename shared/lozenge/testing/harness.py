@@ -36,6 +36,8 @@ from lozenge.testing.table_rows import complete
 
 _RELEASE = "test"
 _FAST = {
+    # a few rows are one task, not one for each slot of the host
+    "spark.sql.leafNodeDefaultParallelism": "1",
     # state in memory and in one partition: the test of an aggregate has a hundred tiny batches
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.stateStore.providerClass": (

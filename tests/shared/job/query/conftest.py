@@ -12,12 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.headers import TRACEPARENT
-from lozenge.contracts.topics import Topics
 from lozenge.job.query import canonical_events
 from lozenge.spark import kafka_source
-from lozenge.spark.conf import most_slots
-from lozenge.spark.session import spark_session
 from tests.streams import AUTH, event_codec
+from tests.worker_session import worker_session
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -35,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def query_spark() -> SparkSession:
     """The session of the process."""
-    return spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024)
+    return worker_session()
 
 
 def event(number: int, **more: Any) -> dict[str, Any]:
