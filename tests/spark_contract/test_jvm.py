@@ -4,8 +4,9 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import psutil
+import pytest
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.spark import avro
@@ -28,6 +29,25 @@ def test_public_java_classes_are_attributes_by_their_full_names(spark: SparkSess
     assert int(jvm.java.lang.Math.max(3, 4)) == 4
     assert jvm.java.time.Duration.ofMillis(1500).getSeconds() == 1
     assert jvm.org.apache.kafka.common.TopicPartition("topic", 2).partition() == 2
+
+
+def test_functions_of_columns_are_looked_up_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def column() -> Column:
+        return F.concat(F.upper(F.lit("x")), F.col("id").cast("string"), F.lit("y"))
+
+    column()
+    client, sent = driver_jvm.java(spark)._gateway_client, list[str]()
+    send = client.send_command
+
+    def noted(command: str, *more: object) -> object:
+        sent.append(command)
+        return send(command, *more)
+
+    monkeypatch.setattr(client, "send_command", noted)
+    made = column()
+    assert [command for command in sent if command.startswith("r\n")] == [], "these ask what something is"
+    assert sum(command.startswith("c\n") for command in sent) < 20
+    assert spark.range(1).select(made).collect() == [("X0y",)]
 
 
 def test_java_calls_a_python_object_that_names_its_interface(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.spark.conf import session_conf
 from lozenge.spark.internals import driver_jvm
+from lozenge.spark.internals.python_api import remember_functions
 from lozenge.spark.jvm_watch import start_bounded
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
@@ -59,7 +60,9 @@ def spark_session(
     builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]").config(map=settings)
     threading.Thread(target=_import_ahead, daemon=True).start()
     with start_bounded():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    remember_functions(session)
+    return session
 
 
 def use_utc() -> None:

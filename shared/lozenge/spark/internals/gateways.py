@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from lozenge.process.logging import logger
 from lozenge.spark.internals import driver_jvm, queries
 from lozenge.spark.internals.driver_jvm import java
+from lozenge.spark.internals.python_api import remember_functions
 
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
@@ -93,7 +94,9 @@ def connected(port: int, token: str, client: str) -> SparkSession:
     _replace_temporary_folder(context)
     context.stop = lambda: None
     context.environment = _WorkerEnvironment(context.environment, client)
-    return SparkSession(context, jsparkSession=jsession)
+    session = SparkSession(context, jsparkSession=jsession)
+    remember_functions(session)
+    return session
 
 
 def _replace_temporary_folder(context: Any) -> None:

@@ -3,10 +3,17 @@
 import importlib
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from lozenge import ddl
-from lozenge.spark.internals.driver_jvm import spark_runs_here
+from lozenge.spark.internals.driver_jvm import java, spark_runs_here
+
+_LOOKED_UP = (
+    *("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"),
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
+)
+"""Java classes as PySpark names them at each call that makes a column."""
 
 
 def read_types_without_session() -> None:
@@ -34,3 +41,29 @@ def name_lines_in_errors() -> None:
     Assumes that PySpark keeps whether it does as its first session was set.
     """
     importlib.import_module("pyspark.errors.utils")._enable_debugging_cache = True  # type: ignore[attr-defined]
+
+
+def remember_functions(spark: SparkSession) -> None:
+    """Lets PySpark look up the Java functions that make columns once, not at each call of one.
+
+    Else two of three messages to the JVM are such look-ups. For a name without its package Java looks into each of 300
+    jars for each package that PySpark imports: together half the time that it takes to write down a large query.
+
+    Assumes that PySpark finds these classes as attributes of py4j's view of the JVM, and calls only methods of them.
+    """
+    jvm = java(spark)
+    for name in _LOOKED_UP:
+        if not isinstance(found := getattr(jvm, name), _Methods):
+            setattr(jvm, name, _Methods(found))
+
+
+class _Methods:
+    """The static methods of a Java class."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._class, name)
+        setattr(self, name, method)
+        return method
