@@ -1,5 +1,6 @@
 """The streams of this project, as tests use them."""
 
+import shutil
 from pathlib import Path
 
 from lozenge.contracts.avro import Codec
@@ -19,6 +20,15 @@ RAW_JSON, RAW_ISO = "AUTH-JSON", "AUTH-ISO"
 def event_codec() -> Codec:
     """That of authorisations."""
     return Codec(AUTH.event_schema)
+
+
+def with_json_alone(folder: Path) -> Path:
+    """The streams of this project, copied into `folder`, where authorisations have one source: half to plan."""
+    copied = folder / "streams"
+    if not copied.exists():
+        shutil.copytree(FOLDER, copied)
+        (copied / "auth" / MAPPINGS / "auth_iso8583.toml").unlink()
+    return copied
 
 
 def every_topic(topics: Topics, copies: tuple[str, ...] = AUTH.copies) -> list[Topic]:

@@ -21,10 +21,11 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.checkpoint import Offsets
+from lozenge.streams.project import STREAMS_VARIABLE
 from tests.integration import clients
 from tests.integration.harness import committed, ended_behind, group_offsets, move
 from tests.integration.probe import ACTIVITY, probe
-from tests.streams import RAW_ISO, RAW_JSON, event_codec, every_topic
+from tests.streams import RAW_ISO, RAW_JSON, event_codec, every_topic, with_json_alone
 from tests.upstream.samples import PAN, flat
 
 KEY = "the-token-key-of-this-test"
@@ -129,9 +130,9 @@ class Bench:
 
     @contextmanager
     def upstream(self, folder: Path, dies: str = "", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A running upstream, killed at the end of the block if it is still there; its words are in `stderr`.
+        """A running upstream of AUTH-JSON, killed at the end of the block if it is still there.
 
-        Once the file `dies` is there, it is killed inside its next transaction.
+        Its words are in `stderr`. Once the file `dies` is there, it is killed inside its next transaction.
         """
         command = [sys.executable, str(CHILD), dies] if dies else [sys.executable, "-m", "lozenge_upstream"]
         log = folder / "stderr"
@@ -141,6 +142,7 @@ class Bench:
             os.environ
             | self.kafka.variables
             | {
+                STREAMS_VARIABLE: str(with_json_alone(folder)),
                 "LOZENGE_UPSTREAM_INSTANCE": instance,
                 "LOZENGE_UPSTREAM_TOKEN_KEY": KEY,
                 "LOZENGE_UPSTREAM_TRIGGER_SECONDS": "0.2",
