@@ -51,11 +51,18 @@ demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended a
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
-test: .venv/.ready ## every test, then a short unattended demo; it ends with the seconds and the JVMs of them all
+test: .venv/.ready ## every test and a short unattended demo; it ends with the seconds and the JVMs of them all
 	@$(PYTHON) -m tests.plugins.jvm_starts --max-spark-starts $(MAX_SPARK_STARTS_IN_ALL) $(MAKE) --no-print-directory test-parts
 
 .PHONY: test-parts
-test-parts: check test-unit test-integration
+# mypy has one thread, and unit tests and the demo wait half of their time: together they fill two cores; each one's
+# output comes when it ends
+test-parts:
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check test-unit test-demo
+	@$(MAKE) --no-print-directory test-integration
+
+.PHONY: test-demo
+test-demo: .venv/.ready
 	@echo "== demo, 30 s"
 	@$(PYTHON) -m lozenge_deploy.demo --for 30s --detectors $(DEMO_DETECTORS)
 
@@ -80,7 +87,8 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 # goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(QUICK_JAVA) $(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
+	@$(QUICK_JAVA) $(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder \
+		--durations 10 --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: spark-contract
 spark-contract: .venv/.ready ## what is assumed about Spark, one test each: an upgrade of Spark starts here
