@@ -6,6 +6,7 @@ from pathlib import Path
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topic, Topics
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.stream_releases import ReleaseId
 from lozenge.streams.folder import MAPPINGS
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise.output_records import StreamOutput
@@ -15,6 +16,8 @@ STREAMS = Streams.of(FOLDER)
 AUTH = STREAMS.get("auth")
 AUTH_MAPPINGS = FOLDER / "auth" / MAPPINGS
 RAW_JSON, RAW_ISO = "AUTH-JSON", "AUTH-ISO"
+RELEASE = ReleaseId("r1", "d1")
+"""Of the stream, where a test starts upstream's parts itself."""
 
 
 def event_codec() -> Codec:

@@ -24,7 +24,7 @@ from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
-from tests.streams import AUTH, RAW_JSON, every_topic, output
+from tests.streams import AUTH, RAW_JSON, RELEASE, every_topic, output
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
 
@@ -70,7 +70,7 @@ def _upstream(kafka: KafkaSettings, folder: Path, rekeys: str) -> Measured:
     }
     with (folder / "stderr").open("ab") as log:
         process = subprocess.Popen([sys.executable, "-m", "lozenge_upstream"], env=environment, stderr=log)
-    position = Position(kafka, "upstream", output(kafka))
+    position = Position(kafka, "upstream", output(kafka), RELEASE)
 
     def reach(wanted: float) -> tuple[int, float, float]:
         while True:

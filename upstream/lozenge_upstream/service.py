@@ -19,15 +19,16 @@ records wait and count as lag, and a metric and the log name it.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
+
+from pyspark.sql import SparkSession
 
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
-from lozenge.kafka import topic_admin
-from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.stream_releases import FollowedStream
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
@@ -36,15 +37,15 @@ from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
-from lozenge_upstream.normalise import mapping_files
-from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.mapping_check import runnable
-from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
+from lozenge_upstream.normalise.mapping_files import wrong_mappings
 from lozenge_upstream.normalise.output_records import StreamOutput
+from lozenge_upstream.releases.read_release import ReleaseReader, UpstreamRelease
+from lozenge_upstream.releases.stream_releases import StreamReleases
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import UpstreamMembership, transactional_id
 from lozenge_upstream.streaming.group_position import Position
+from lozenge_upstream.streaming.held_assignment import Assignment
 from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.queries import Queries
 from lozenge_upstream.streaming.query_builder import SPARK
@@ -63,76 +64,145 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     """
     stop = StopSignal()
     streams = Streams.load()
-    target = output_of(streams.get(settings.stream), settings.rekeys, settings.merges, kafka.topics)
-    app = target.app
+    folder = streams.get(settings.stream)
+    app = folder.app
     logging.configure(app, instance=settings.instance)
-    partitions = checked_partitions(kafka, target)
-    read = mapping_files.read(streams.mappings(target.stream), target.stream).on(kafka.topics, partitions)
-    # Spark takes seconds to start, so the rest is prepared concurrently
-    sessions: SessionProvider = OwnJvm()
-    request = SessionRequest(app, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
-    starting = ThreadPoolExecutor(1).submit(sessions.start, request)
-    settle_ids(kafka, (), [target.stream.schema_by_text])
-    log = logging.logger()
-    if settings.is_demo_key:
-        log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before real data comes")
     metrics = UpstreamMetrics(app, settings.instance)
-    spark = starting.result()
-    mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
-    name = transactional_id(app, settings.instance)
-    length = RealtimeBatchDuration(spark, settings.short_batches)
-    queries = Queries(spark, kafka, settings, target, mappings, partitions, length)
-    with (
-        sessions.held(spark, "normalising", lambda: stop.requested),
-        Reporter(metrics, kafka) as reporter,
-        closing(Position(kafka, app, target, waiting)) as position,
-        closing(
-            UpstreamMembership(spark, kafka, app, name, [*(mapping.topic for mapping in mappings), *waiting])
-        ) as membership,
-    ):
-        while not stop.requested:
-            with membership.held.holding() as assignment:
-                if assignment is None:
-                    metrics.lag(0)
-                else:
-                    membership.fence_departed()
-                    producer = TransactionalProducer(spark, kafka, name, assignment.generation)
-                    with closing(Sink(producer)) as sink:
-                        PartitionWorker(queries, settings.mode, sink, position).run(
-                            assignment.partitions,
-                            Progress(metrics, reporter),
-                            ended=lambda: stop.requested or membership.held.is_revoked(assignment),
-                        )
-            time.sleep(_ASSIGNMENT_POLL_SECONDS)
+
+    def output(stream: StreamDefinition) -> StreamOutput:
+        return output_of(checked_app(stream, app), settings.rekeys, settings.merges, kafka.topics)
+
+    reader = ReleaseReader(kafka, streams.folder / folder.name, output)
+    with closing(FollowedStream(kafka, folder.name)) as followed:
+        releases = StreamReleases(kafka, followed, reader, metrics.stream_release.refused)
+        first = releases.first()
+        slots = _task_slots(settings, first)
+        # Spark takes seconds to start, so the rest is prepared concurrently
+        sessions: SessionProvider = OwnJvm()
+        starting = ThreadPoolExecutor(1).submit(
+            sessions.start, SessionRequest(app, slots, settings.memory_mb, conf=SPARK)
+        )
+        log = logging.logger()
+        if settings.is_demo_key and first.target.stream.tokens:
+            log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before real data comes")
+        spark = starting.result()
+        releases.begin(spark, slots if settings.mode == "realtime" else None, first)
+        show_in_force(releases.in_force, metrics)
+        with sessions.held(spark, "normalising", lambda: stop.requested), Reporter(metrics, kafka) as reporter:
+            Instance(spark, kafka, settings, releases, metrics, reporter).run(lambda: stop.requested)
     log.info(f"{app} stopped")
 
 
-def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:
+class Instance:
+    """One instance of a normaliser: it normalises the raw partitions that it holds, by the release in force."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        kafka: KafkaSettings,
+        settings: UpstreamSettings,
+        releases: StreamReleases,
+        metrics: UpstreamMetrics,
+        reporter: Reporter,
+    ) -> None:
+        self._spark, self._kafka, self._settings, self._releases = spark, kafka, settings, releases
+        self._metrics, self._reporter = metrics, reporter
+        self._length = RealtimeBatchDuration(spark, settings.short_batches)
+        self._app = metrics.app
+        self._name = transactional_id(self._app, settings.instance)
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Normalises until it is `stopped`; raises as the module's `run` does."""
+        while not stopped():
+            topics = self._releases.in_force.topics
+            with closing(UpstreamMembership(self._spark, self._kafka, self._app, self._name, topics)) as membership:
+                while not stopped() and self._releases.in_force.topics == topics:
+                    self._hold(membership, stopped)
+                    if self._releases.poll():
+                        show_in_force(self._releases.take(), self._metrics)
+                    time.sleep(_ASSIGNMENT_POLL_SECONDS)
+
+    def _hold(self, membership: UpstreamMembership, stopped: Callable[[], bool]) -> None:
+        """Normalises what the group has assigned, until it is revoked or another release is ready."""
+        with membership.held.holding() as assignment:
+            if assignment is None:
+                self._metrics.lag(0)
+                return
+            membership.fence_departed()
+            producer = TransactionalProducer(self._spark, self._kafka, self._name, assignment.generation)
+            with closing(Sink(producer)) as sink:
+                self._write(assignment, sink, lambda: stopped() or membership.held.is_revoked(assignment))
+
+    def _write(self, assignment: Assignment, sink: Sink, ended: Callable[[], bool]) -> None:
+        progress = Progress(self._metrics, self._reporter)
+        with self._position(release := self._releases.in_force) as position:
+            for before, partitions in position.ahead_by_others(assignment.partitions).items():
+                if (older := self._releases.known(before)) is None:
+                    logging.logger().warning(
+                        f"release {before.name} has written records ahead of the offsets and is not kept; those that "
+                        "it made otherwise may be missing, or be there twice",
+                        offsets=partitions,
+                    )
+                    continue
+                with self._position(older) as its:
+                    self._worker(older, sink, its).complete(partitions, progress, ended=ended)
+            if not ended():
+                self._worker(release, sink, position).run(
+                    assignment.partitions, progress, ended=lambda: ended() or self._releases.poll()
+                )
+
+    @contextmanager
+    def _position(self, release: UpstreamRelease) -> Iterator[Position]:
+        with closing(Position(self._kafka, self._app, release.target, release.id, release.waiting)) as position:
+            yield position
+
+    def _worker(self, release: UpstreamRelease, sink: Sink, position: Position) -> PartitionWorker:
+        queries = Queries(
+            self._spark,
+            self._kafka,
+            self._settings,
+            release.target,
+            release.mappings.usable,
+            dict(release.partitions),
+            self._length,
+        )
+        return PartitionWorker(queries, self._settings.mode, sink, position)
+
+
+def _task_slots(settings: UpstreamSettings, release: UpstreamRelease) -> int:
     """The number of concurrent tasks. Real-Time Mode needs one per raw partition, which may be more than the cores."""
-    needed = sum(partitions[mapping.topic] for mapping in mappings) if settings.mode == "realtime" else 1
-    return max(settings.cores, needed)
+    return max(settings.cores, release.slots if settings.mode == "realtime" else 1)
 
 
-def in_force(
-    read: Mappings, existing: Collection[str], metrics: UpstreamMetrics
-) -> tuple[list[Mapping], frozenset[str]]:
-    """The mappings to run, and the raw topics of the others, whose records wait; the log and a metric name these.
+def show_in_force(release: UpstreamRelease, metrics: UpstreamMetrics) -> None:
+    """Shows by a metric which mappings are in force; the log and that metric name the others, whose records wait.
 
     Raises ConfigError with every problem if there is none to run.
     """
+    read = release.mappings
     if not read.usable:
         raise wrong_mappings(read.refused)
+    metrics.stream_release.mappings(
+        {mapping.source: True for mapping in read.usable} | {each.name: False for each in read.refused}
+    )
     for mapping in read.usable:
-        metrics.mapping(mapping.source, valid=True)
         metrics.skipped.count(mapping.source, {skip.name: 0 for skip in mapping.skip})
     for refused in read.refused:
-        metrics.mapping(refused.name, valid=False)
         logging.logger().error(
             f"the mapping of {refused.name} is not in force, and the raw records of its topic wait",
             problems=refused.problems,
             hint="fix the mapping and restart upstream; no record is lost within the topic's retention",
         )
-    return read.usable, frozenset(each.topic for each in read.refused if each.topic in existing)
+
+
+def checked_app(stream: StreamDefinition, app: str) -> StreamDefinition:
+    """The stream, if `app` normalises it; raises ConfigError, because another group has other offsets."""
+    if stream.app != app:
+        raise ConfigError(
+            f"reading the stream {stream.name}: its normaliser is {stream.app} in one release and {app} in its folder",
+            hint="put the app in stream.toml back: a release keeps group, coverage and dead letters of its stream",
+        )
+    return stream
 
 
 def output_of(
@@ -147,10 +217,3 @@ def output_of(
         has = ", ".join(stream.keys)
         raise ConfigError(f"LOZENGE_UPSTREAM_MERGES: {', '.join(unknown)}: the stream {stream.name} has {has}")
     return StreamOutput(stream, topics, tuple(copies), tuple(merges))
-
-
-def checked_partitions(kafka: KafkaSettings, target: StreamOutput) -> dict[str, int]:
-    """The partition count of every topic; our own must keep their contracts. Raises TopicError or BrokerUnavailable."""
-    existing = topic_admin.partitions(kafka)
-    topic_admin.check_topics(kafka, target.contracts())
-    return existing

@@ -147,7 +147,7 @@ def _policy(release: Release, state: str | None) -> str:
     return state
 
 
-def moment_of(text: str) -> datetime:
+def moment_of(text: str, option: str = "--at") -> datetime:
     """The time in UTC that `text` names: "2h" ago, or ISO 8601, in UTC unless it has an offset. Raises UsageError."""
     now = datetime.now(UTC)
     try:
@@ -155,14 +155,14 @@ def moment_of(text: str) -> datetime:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except OverflowError:
         raise UsageError(
-            f"reading --at {text}: no calendar has that time", hint="--earliest processes all that is retained"
+            f"reading {option} {text}: no calendar has that time", hint="--earliest processes all that is retained"
         ) from None
     except ValueError:
         raise UsageError(
-            f"reading --at {text}: not a time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
+            f"reading {option} {text}: not a time", hint=f'write it as {option} 2h (ago) or {option} "2026-11-20T12:00"'
         ) from None
     if moment > now + timedelta(seconds=1):
-        raise UsageError(f"reading --at {text}: it is in the future", hint="--latest processes only new records")
+        raise UsageError(f"reading {option} {text}: it is in the future", hint="--latest processes only new records")
     return moment
 
 

@@ -77,10 +77,10 @@ def await_stopped(kafka: KafkaSettings, app: str, limit: float, waiting: Callabl
 
     Raises UsageError after `limit` seconds.
     """
-    if _is_empty(kafka, app):
+    if has_no_member(kafka, app):
         return
     waiting()
-    if not wait_until(lambda: _is_empty(kafka, app), limit, poll=0.2):
+    if not wait_until(lambda: has_no_member(kafka, app), limit, poll=0.2):
         raise UsageError(
             f"resetting the offsets of {app}: an instance still runs; nothing has changed",
             hint=f"stop it, for example with `docker compose stop {app}`; --folder names that of a platform "
@@ -127,7 +127,8 @@ def _progress(kafka: KafkaSettings, app: str, topic: str, count: int) -> Iterato
         group.close()
 
 
-def _is_empty(kafka: KafkaSettings, app: str) -> bool:
+def has_no_member(kafka: KafkaSettings, app: str) -> bool:
+    """Whether no instance of the normaliser `app` is a member of its group; raises BrokerUnavailable."""
     admin = AdminClient(kafka.client())  # it has to live until the answer is there
     group = kafka.topics.prefixed(app)
     try:

@@ -164,7 +164,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class ControlTopics:
-    """The control plane's topics: wanted, observed and released state, the leader, the schemas, history and audit."""
+    """The control plane's topics: wanted, observed and released state, the leader, schemas, streams, history, audit."""
 
     platform: Topics
 
@@ -189,6 +189,10 @@ class ControlTopics:
         return self.platform.prefixed("lozenge.ctl.leases.v1")
 
     @property
+    def streams(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.streams.v1")
+
+    @property
     def history(self) -> str:
         return self.platform.prefixed("lozenge.ctl.history.v1")
 
@@ -200,7 +204,7 @@ class ControlTopics:
     def contracts(self) -> list[Topic]:
         """All of them."""
         return [
-            *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments)),
+            *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments, self.streams)),
             *(Topic(name, 1, _REWRITTEN) for name in (self.status, self.leases)),
             Topic(self.history, 1, _KEPT),
             self.audit,

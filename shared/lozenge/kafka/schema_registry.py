@@ -246,7 +246,7 @@ def _own(announced: Iterable[Schema], ours: Sequence[Schema]) -> list[Schema]:
 
 def _adopt(schemas: Iterable[Schema]) -> None:
     """This process uses their ids."""
-    assign_ids({(schema.name, schema.version): schema.id for schema in schemas})
+    assign_ids({schema.identity: schema.id for schema in schemas})
 
 
 def _refuse_conflicts(

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from lozenge.metrics.process_cost import ProcessCost
 from lozenge.metrics.sample_text import encode
+from lozenge.metrics.stream_metrics import ReleaseInForce, SkippedRecords
 from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
 
@@ -178,18 +179,6 @@ class JobMetrics(QueryMetrics):
             self._tables_refused.set(tables_refused)
 
 
-class SkippedRecords:
-    """Raw records that mappings have skipped."""
-
-    def __init__(self, counter: Counter) -> None:
-        self._counter = counter
-
-    def count(self, source: str, counts: Mapping[str, int]) -> None:
-        """Adds those of a source, by the names of its mapping's declarations; a series begins with 0."""
-        for name, count in counts.items():
-            self._counter.labels(source, name).inc(count)
-
-
 class UpstreamMetrics(QueryMetrics):
     """The metrics of an instance of upstream."""
 
@@ -197,16 +186,17 @@ class UpstreamMetrics(QueryMetrics):
 
     def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
-        self._mappings = self._gauge(
+        mappings = self._gauge(
             "lozenge_mapping_valid", "1 if the mapping of the source is in force, 0 if its records wait", "source"
         )
+        refused = self._gauge(
+            "lozenge_stream_release_refused",
+            "1 if the requested release of the stream is refused: the last good one runs",
+        )
+        self.stream_release = ReleaseInForce(mappings, refused)
         self.skipped = SkippedRecords(
             self._counter("lozenge_skipped", "Raw records that a mapping skips by declaration", "source", "skip")
         )
-
-    def mapping(self, source: str, valid: bool) -> None:
-        """Sets whether the mapping of a source is in force."""
-        self._mappings.labels(source).set(valid)
 
 
 class NotifierMetrics(AppMetrics):

@@ -191,8 +191,7 @@ def test_a_source_is_refused_while_no_process_alive_has_its_mapping_in_force() -
         (first, {"a": True, "b": False, "c": False}),
         (second, {"a": True, "b": True, "c": False}),
     ):
-        for source, valid in sources.items():
-            metrics.mapping(source, valid=valid)
+        metrics.stream_release.mappings(sources)
         app.take(snapshot_of(metrics, 10.0))
     assert read(app, 10.0).refused_mappings == ("c",)
 

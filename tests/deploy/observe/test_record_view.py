@@ -29,7 +29,7 @@ def test_a_verdict_is_shown_as_data() -> None:
 
 
 def test_an_assigned_id_comes_before_the_same_id_of_the_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_assigned", {("feedback", newest("feedback").version): newest("alert").id})
+    monkeypatch.setattr(schemas, "_assigned", {newest("feedback").identity: newest("alert").id})
     assert decoded(Codec.of("feedback").encode(VERDICT)) == SHOWN
 
 

@@ -20,7 +20,7 @@ from lozenge_upstream.streaming.group_position import Position
 from tests.deploy.command import lozenge
 from tests.integration import clients
 from tests.integration.harness import move
-from tests.streams import RAW_JSON, every_topic, output
+from tests.streams import RAW_JSON, RELEASE, every_topic, output
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def commit(kafka: KafkaSettings, topic: str, offsets: dict[int, int]) -> None:
 
 def starts(kafka: KafkaSettings, topic: str) -> dict[str, int]:
     """Where upstream resumes in the topic."""
-    position = Position(kafka, "upstream", output(kafka))
+    position = Position(kafka, "upstream", output(kafka), RELEASE)
     try:
         return position.read({topic: range(kafka.partitions)})[topic]
     finally:

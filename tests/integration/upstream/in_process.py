@@ -32,7 +32,7 @@ from lozenge_upstream.streaming.queries import Queries
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.upstream_bench import DEADLINE_SECONDS, KEY
-from tests.streams import STREAMS
+from tests.streams import RELEASE, STREAMS
 
 NAME = "in-process"
 INSTANCE = transactional_id("upstream", NAME)
@@ -132,7 +132,7 @@ def run_until(
     target = output_of(definition, given.rekeys, given.merges, kafka.topics)
     queries = Queries(spark, kafka, given, target, mappings, counts, length)
     metrics = UpstreamMetrics(target.app, NAME)
-    position = Position(kafka, target.app, target)
+    position = Position(kafka, target.app, target, RELEASE)
     deadline = time.monotonic() + DEADLINE_SECONDS
 
     def samples() -> Counter[str]:

@@ -17,7 +17,7 @@ from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.clients import clients
 from tests.integration.upstream.in_process import INSTANCE, HangingProducer, run_until, without_member
 from tests.integration.upstream.upstream_bench import Bench, assert_each_came_out_once, send_thousand
-from tests.streams import RAW_ISO, RAW_JSON, event_codec, output
+from tests.streams import RAW_ISO, RAW_JSON, RELEASE, event_codec, output
 from tests.upstream.samples import PAN, flat, iso
 
 SOURCE = ("auth_json",)
@@ -154,6 +154,6 @@ def test_records_written_ahead_in_real_time_mode_are_skipped_until_the_group_has
 
 
 def _ahead_since(bench: Bench) -> datetime | None:
-    with closing(Position(bench.kafka, "upstream", output(bench.kafka))) as position:
+    with closing(Position(bench.kafka, "upstream", output(bench.kafka), RELEASE)) as position:
         position.read({bench.topics.prefixed(RAW_JSON): range(bench.topics.partitions)})
         return position.written_since

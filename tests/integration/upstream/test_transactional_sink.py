@@ -18,7 +18,7 @@ from lozenge_upstream.streaming.transactional_producer import TransactionalProdu
 from lozenge_upstream.streaming.transactional_sink import Sink
 from tests.integration.upstream.in_process import POINTS, Crash, CrashingProducer, HangingProducer, without_member
 from tests.integration.upstream.upstream_bench import Bench
-from tests.streams import RAW_JSON, output
+from tests.streams import RAW_JSON, RELEASE, output
 
 BATCHES: dict[int, list[bytes]] = {number: [b"%d-%d" % (number, n) for n in range(8)] for number in (1, 2, 3)}
 
@@ -46,7 +46,7 @@ class Batches:
 
     def position(self) -> int:
         """Where the next query starts; waits for an open transaction of the group."""
-        with closing(Position(self.bench.kafka, "upstream", output(self.bench.kafka))) as position:
+        with closing(Position(self.bench.kafka, "upstream", output(self.bench.kafka), RELEASE)) as position:
             return position.read({self._raw: [0]})[self._raw]["0"]
 
 
@@ -127,7 +127,7 @@ def test_a_move_commits_offsets_with_their_mark_alone(batches: Batches, producer
     sink = Sink(producers(TransactionalProducer))
     raw = batches.bench.topics.prefixed(RAW_JSON)
     sink.move({raw: {"0": 7}}, CommitMetadata(output_ahead=True, ahead_since=since))
-    with closing(Position(batches.bench.kafka, "upstream", output(batches.bench.kafka))) as position:
+    with closing(Position(batches.bench.kafka, "upstream", output(batches.bench.kafka), RELEASE)) as position:
         assert position.read({raw: [0]}) == {raw: {"0": 7}}
         assert position.written_since == since
     assert batches.written() == []

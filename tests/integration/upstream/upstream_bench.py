@@ -155,10 +155,10 @@ class Bench:
             yield process
 
 
-def send_thousand(bench: Bench, first: int) -> None:
-    """A thousand raw records of fifty cards, each twentieth of them broken and with a wrong header of its position."""
+def send_thousand(bench: Bench, first: int, count: int = 1_000) -> None:
+    """So many raw records of fifty cards, each twentieth of them broken and with a wrong header of its position."""
     lie = [(SOURCE_OFFSET, b"999999999"), (RAW_POSITION, b"AUTH-JSON/0/999999999")]
-    for n in range(first, first + 1_000):
+    for n in range(first, first + count):
         good = n % 20 != 0
         value = flat(txn_id=f"t-{n}", pan=int(PAN) + n % 50) if good else b"{"
         bench.send(bench.topics.prefixed(RAW_JSON), value, f"card-{n % 50}", headers=None if good else lie)

@@ -53,7 +53,7 @@ def test_bytes_without_the_header_are_refused(data: bytes | None) -> None:
 
 def test_an_assigned_id_means_no_version_that_has_it_in_the_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = sorted((s for s in locked() if s.name == "feedback"), key=lambda schema: schema.version)
-    monkeypatch.setattr(schemas, "_assigned", {(first.name, first.version): second.id})
+    monkeypatch.setattr(schemas, "_assigned", {first.identity: second.id})
     old = Codec(first.with_id(second.id))
     said = {"alert_id": "a", "detector": "d", "release": "r", "entity": "e", "verdict": "confirmed", "author": "ann"}
     value = old.encode(said | {"note": "", "at": NOW})

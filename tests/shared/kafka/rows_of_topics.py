@@ -15,11 +15,12 @@ from lozenge.contracts.topics import Topics, reference_list
 from lozenge.detector.stored_state import check_alert_id, check_entry
 from lozenge.kafka.compacted_topic import json_row
 from lozenge.kafka.schema_topic import schema_in
-from lozenge.protocol import list_entries
+from lozenge.protocol import list_entries, stream_releases
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.coverage import newest as newest_segment
 from lozenge.protocol.dlq_resolutions import Resolution
 from lozenge.protocol.list_entries import ListEntry, quoted, version
+from lozenge.protocol.stream_releases import StreamDeployment, StreamRelease, StreamRow, key_of, state_of
 from lozenge_deploy.control.client import history_event
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
@@ -78,12 +79,19 @@ def _show_status(status: DeploymentStatus) -> None:
     repr((shown.phase, shown.problem, shown.fenced))
 
 
+def _show_stream(row: StreamRow) -> None:
+    state = state_of(row.stream, {key_of(row): row})
+    repr((state.to_run, state.is_proved, state.next_number(), [release.id for release in state.releases.values()]))
+
+
 def _schema() -> bytes:
     schema = AUTH.event_schema
     return json.dumps({"id": 902, "name": AUTH.schema_name, "version": 2, "schema": schema.text}).encode()
 
 
 _LISTED = ListEntry("card_1", "stolen", "ann", AT)
+_REQUEST = StreamDeployment("auth", "1", 3, 2, at=AT)
+_RELEASE = StreamRelease("auth", 3, {"stream.toml": ""}, at=AT)
 _SEGMENT = CoverageSegment("started", "r1", "c7", 1, {0: 0}, {0: 5}, at=NOW)
 _RESOLUTION = Resolution("dropped", "id", {0: [(1, 3)]}, 2, by="ann", at=NOW)
 _WHEEL = Wheel(file="lozenge-0.2.0-py3-none-any.whl", content=b"PK").model_dump_json().encode()
@@ -107,6 +115,10 @@ ROWS: dict[str, Rows] = {
     ),
     TOPICS.control.history: Rows(
         b"spotter", HistoryEvent(detector="spotter", what="deploy", at=AT).model_dump_json().encode(), history_event
+    ),
+    TOPICS.control.streams: Rows(b"auth", msgspec.json.encode(_REQUEST), stream_releases.decode, _show_stream),
+    f"{TOPICS.control.streams} of a release": Rows(
+        b"auth/r3", msgspec.json.encode(_RELEASE), stream_releases.decode, _show_stream
     ),
     TOPICS.metrics: Rows(b"spotter/g1", _snapshot(), Snapshot.parse, _show_metrics),
     DETECTOR.coverage: Rows(

@@ -9,6 +9,7 @@ from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.stream_releases import ReleaseId
 from lozenge.spark.checkpoint import Offsets
 from lozenge_upstream.normalise.output_records import StreamOutput
 from lozenge_upstream.streaming.coverage import RawCoverage
@@ -16,16 +17,23 @@ from lozenge_upstream.streaming.start_offsets import CommittedRaw
 
 
 class Position:
-    """Reads the committed offsets of `group`, which it never joins.
+    """Reads the committed offsets of `group`, which it never joins, for a query of `release`.
 
     Records ahead of these offsets may have been written already, since `written_since`; None means that none were.
     `written_until` is up to which offset of each partition, as far as a recovery read has found it. Nobody reads the
     topics `waiting`; their records are part of the lag.
     """
 
-    def __init__(self, kafka: KafkaSettings, group: str, target: StreamOutput, waiting: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        group: str,
+        target: StreamOutput,
+        release: ReleaseId,
+        waiting: Collection[str] = (),
+    ) -> None:
         self._waiting, self.waiting_lag = waiting, 0
-        self._coverage = RawCoverage(kafka, target)
+        self._release, self._coverage = release, RawCoverage(kafka, target, release)
         self._committed = Committed(kafka, group)
         self._positions: dict[Partition, int] = {}
         self.written_since: datetime | None = None
@@ -39,7 +47,7 @@ class Position:
         Waits for an open transaction of the group to end. Raises BrokerUnavailable, or OffsetsLost where raw records
         to read next are gone.
         """
-        wanted = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
+        wanted = _each(partitions)
         found: dict[str, dict[int, CommittedRaw]] = {}
         for each in self._committed.read(wanted):
             low, end = self._committed.bounds(each)
@@ -59,6 +67,26 @@ class Position:
             if topic in offsets:
                 offsets[topic][str(number)] = at
         return offsets
+
+    def ahead_by_others(self, partitions: Mapping[str, Iterable[int]]) -> dict[ReleaseId, dict[str, list[int]]]:
+        """Those of `partitions` of which another release has written ahead of the group's offsets, by that release.
+
+        Raises BrokerUnavailable.
+        """
+        committed = [(each, CommitMetadata.decode(each.metadata)) for each in self._committed.read(_each(partitions))]
+        ahead = [each for each, metadata in committed if metadata is not None and metadata.ahead_since is not None]
+        last = self._coverage.last_releases() if ahead else {}
+        found: dict[ReleaseId, dict[str, list[int]]] = {}
+        for each in ahead:
+            release = last.get((each.topic, each.partition), self._release)
+            if release != self._release:
+                found.setdefault(release, {}).setdefault(each.topic, []).append(each.partition)
+        return found
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the group has passed all that a recovery read has found: nothing is written ahead of its offsets."""
+        return all(at >= self.written_until.get(partition, 0) for partition, at in self._positions.items())
 
     def distance_to(self, offsets: Offsets) -> int:
         """The number of offsets between the group's position and `offsets`."""
@@ -108,3 +136,7 @@ class Position:
     def close(self) -> None:
         """Closes the connection."""
         self._committed.close()
+
+
+def _each(partitions: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]

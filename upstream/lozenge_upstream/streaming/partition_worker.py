@@ -30,9 +30,22 @@ class PartitionWorker:
 
         Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
         """
+        self._past_unreadable(assigned, progress, ended, lambda: self._run(assigned, progress, ended))
+
+    def complete(self, assigned: Partitions, progress: Progress, *, ended: Callable[[], bool]) -> None:
+        """Commits what this release has written ahead of the group's offsets in Real-Time Mode, until `ended` is true.
+
+        Another release may write otherwise what this one has written in part. Raises as `run` does.
+        """
+        self._past_unreadable(assigned, progress, ended, lambda: self._complete(assigned, progress, ended))
+
+    def _past_unreadable(
+        self, assigned: Partitions, progress: Progress, ended: Callable[[], bool], work: Callable[[], None]
+    ) -> None:
+        """Does `work` until it returns; Python reads the records that Spark's source cannot."""
         while True:
             try:
-                self._run(assigned, progress, ended)
+                work()
                 return
             except UnreadableTimestamp as error:
                 logging.logger().warning(error.message, hint="Python reads the next records: it becomes a dead letter")
@@ -57,6 +70,12 @@ class PartitionWorker:
             start = self._position.read(assigned)
         if not ended():
             self._queries.realtime(start, self._sink, self._position, progress, ended)
+
+    def _complete(self, assigned: Partitions, progress: Progress, ended: Callable[[], bool]) -> None:
+        if start := self._position.read(assigned):
+            self._queries.micro_batches(
+                start, self._sink, self._position, progress, lambda: ended() or self._position.is_even
+            )
 
     def _caught_up(self) -> bool:
         return self._position.lag() - self._position.waiting_lag <= CAUGHT_UP_OFFSETS

@@ -5,7 +5,7 @@ an output partition contains everything of a raw partition up to the highest raw
 carries its raw offset: an event in `raw`, a dead letter in its headers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.record import Partition
 from lozenge.contracts.schemas import Schema
+from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import ranges_since
 from lozenge.spark import avro
@@ -54,7 +55,9 @@ def recovery_read(
     """
     if since is None:
         return RecoveryRead()
-    outputs = {topic: _origin_of_event(target.stream.event_schema) for topic in target.keys}
+    schema = target.stream.event_schema
+    earlier = [known for known in learn(kafka, schema) if known.id != schema.id]
+    outputs = {topic: _origin_of_event(schema, earlier) for topic in target.keys}
     outputs[target.dead_letters] = _origin_of_dead_letter()
     highest = [
         _highest(records, origin).toArrow()
@@ -83,8 +86,8 @@ def _highest(records: DataFrame, origin: Column) -> DataFrame:
     return read.groupBy(*(F.col(column).alias(name) for name, column in keys)).agg(F.max("raw.offset").alias(_HIGHEST))
 
 
-def _origin_of_event(schema: Schema) -> Column:
-    return avro.record_or_null(F.col("value"), [schema], schema)["raw"]
+def _origin_of_event(schema: Schema, earlier: Iterable[Schema]) -> Column:
+    return avro.record_or_null(F.col("value"), [schema, *earlier], schema)["raw"]
 
 
 def _origin_of_dead_letter() -> Column:

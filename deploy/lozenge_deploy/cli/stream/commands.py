@@ -1,34 +1,38 @@
 """`lozenge stream`: which kinds of events there are, whether they are right, and what becomes of raw records."""
 
-import json
-import subprocess
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lozenge.errors import ConfigError, LozengeError, UsageError
+from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge_deploy.cli.options import OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo, print_json
+from lozenge_deploy.cli.stream import release_commands
 
+BROKER_SECONDS = 1.0
+"""So long `ls` waits for a broker, which the other columns do not need."""
 app = typer.Typer(help="Kinds of events, and how raw records become them.", no_args_is_help=True)
 
 
 @app.command("ls")
 def list_(output: OUTPUT = OutputFormat.TABLE) -> None:
-    """List the streams of the project, with the keys of their events and the raw topics that they are made of."""
+    """List the streams of the project, with keys, raw topics and the release in force ("?" without a broker)."""
     from lozenge.streams.project import Streams
 
+    streams = Streams.load().definitions
+    present = _in_force([stream.name for stream in streams])
     rows = [
         {
             "stream": stream.name,
+            "release": present.get(stream.name, "?"),
             "title": stream.title,
             "owner": stream.owner,
             "keys": ", ".join(stream.keys),
             "raw topics": ", ".join(stream.raw_topics),
         }
-        for stream in Streams.load().definitions
+        for stream in streams
     ]
     show(rows, output)
 
@@ -41,12 +45,9 @@ def check(
 
     Nothing is written, and no broker is needed. Exit code 2: something is wrong. Every problem is named at once.
     """
-    found = _asked(f"checking stream {name}", "lozenge_upstream.check_mappings", name)
-    if found["problems"]:
-        raise ConfigError(
-            f"checking the mappings of stream {name}: {len(found['problems'])} problem(s)", problems=found["problems"]
-        )
-    show(found["mappings"], output)
+    from lozenge_deploy.operations.streams.upstream_tools import check_mappings
+
+    show(check_mappings(name), output)
 
 
 @app.command("try")
@@ -62,7 +63,9 @@ def try_(
     """
     if sys.stdin.isatty():
         raise UsageError(f"trying records of {name}: none were given", hint=f"lozenge stream try {name} < record.json")
-    tried = _asked(
+    from lozenge_deploy.operations.streams.upstream_tools import asked
+
+    tried = asked(
         f"trying records of {name}",
         "lozenge_upstream.try_records",
         *(name, *([source] if source else [])),
@@ -83,12 +86,23 @@ def try_(
         raise typer.Exit(1)
 
 
-def _asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
-    """What a module of upstream answers as JSON; raises the error that it ends with."""
-    run = subprocess.run([sys.executable, "-m", module, *arguments], input=given, capture_output=True)
-    if run.returncode:
-        said = run.stderr.decode(errors="replace").strip().removeprefix("lozenge: ")
-        raise (UsageError if run.returncode == UsageError.exit_code else LozengeError)(
-            said or f"{doing}: the process ended with exit code {run.returncode}"
-        )
-    return json.loads(run.stdout)
+def _in_force(streams: list[str]) -> dict[str, str]:
+    """The release in force of each; nothing without a broker."""
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.stream_releases import present_state
+    from lozenge.kafka.topic_admin import partitions
+    from lozenge_deploy.operations.streams.release_table import in_force
+
+    kafka = KafkaSettings.load()
+    try:
+        partitions(kafka, timeout=BROKER_SECONDS)  # the one call with a short timeout
+        return {stream: in_force(present_state(kafka, stream)) for stream in streams}
+    except BrokerUnavailable:
+        return {}
+
+
+app.command()(release_commands.plan)
+app.command()(release_commands.deploy)
+app.command()(release_commands.rollback)
+app.command()(release_commands.releases)
+app.command()(release_commands.history)

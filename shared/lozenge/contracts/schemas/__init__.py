@@ -46,6 +46,12 @@ class Schema:
         return f"{self.definition['namespace']}.{self.definition['name']}"
 
     @property
+    def identity(self) -> tuple[str, int, str]:
+        """Name, version and content: an event schema gains fields within a version, and each content has its own id."""
+        content = json.dumps(self.definition, sort_keys=True)
+        return self.name, self.version, hashlib.sha256(content.encode()).hexdigest()
+
+    @property
     def leaves(self) -> dict[str, Leaf]:
         """The type of each field that is no record, by its path ("raw.timestamp"); optional or not."""
         return dict(_leaves(self.definition, ""))
@@ -69,11 +75,11 @@ def _leaves(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Leaf]
 
 
 _DERIVED_BITS = 30
-_assigned: dict[tuple[str, int], int] = {}
+_assigned: dict[tuple[str, int, str], int] = {}
 
 
-def assign_ids(ids: Mapping[tuple[str, int], int]) -> None:
-    """From now on this process uses these ids, by name and version; call it before any record is written or read."""
+def assign_ids(ids: Mapping[tuple[str, int, str], int]) -> None:
+    """From now on this process uses these ids, by identity; call it before any such record is written or read."""
     _assigned.update(ids)
 
 
@@ -88,7 +94,7 @@ def derived_id(text: str) -> int:
 
 def settled(schema: Schema) -> Schema:
     """The schema with the id that this process was given for it, or else its own."""
-    return schema.with_id(_assigned.get((schema.name, schema.version), schema.id))
+    return schema.with_id(_assigned.get(schema.identity, schema.id))
 
 
 def packaged() -> tuple[Schema, ...]:
@@ -97,7 +103,7 @@ def packaged() -> tuple[Schema, ...]:
     Those with an assigned id come last: no record has the id that the lock file gives to another one.
     """
     found = [settled(schema) for schema in locked()]
-    return tuple(sorted(found, key=lambda schema: (schema.name, schema.version) in _assigned))
+    return tuple(sorted(found, key=lambda schema: schema.identity in _assigned))
 
 
 @cache

@@ -1,0 +1,30 @@
+"""What upstream's own code says of a stream: its tools are processes, because they need Spark."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from lozenge.errors import ConfigError, LozengeError, UsageError
+
+
+def asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
+    """What a module of upstream answers as JSON; raises the error that it ends with."""
+    run = subprocess.run([sys.executable, "-m", module, *arguments], input=given, capture_output=True)
+    if run.returncode:
+        said = run.stderr.decode(errors="replace").strip().removeprefix("lozenge: ")
+        raise (UsageError if run.returncode == UsageError.exit_code else LozengeError)(
+            said or f"{doing}: the process ended with exit code {run.returncode}"
+        )
+    return json.loads(run.stdout)
+
+
+def check_mappings(stream: str) -> list[dict[str, Any]]:
+    """Source and raw topic of each mapping in a stream's folder; raises ConfigError with every problem of all."""
+    found = asked(f"checking stream {stream}", "lozenge_upstream.check_mappings", stream)
+    if found["problems"]:
+        raise ConfigError(
+            f"checking the mappings of stream {stream}: {len(found['problems'])} problem(s)", problems=found["problems"]
+        )
+    mappings: list[dict[str, Any]] = found["mappings"]
+    return mappings
