@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from lozenge.contracts.topics import Topics
+from lozenge.streams.definition import StreamDefinition
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import load, mapping_of
 from lozenge_upstream.normalise.normaliser import normalise
@@ -101,10 +102,10 @@ def as_upstream(spark: SparkSession) -> SparkSession:
     return session
 
 
-def least_mapping(source: str, **fields: Any) -> Mapping:
+def least_mapping(source: str, stream: StreamDefinition = AUTH, **fields: Any) -> Mapping:
     """A mapping in which only `fields` are looked at: the others cost little to plan."""
     declared = _LEAST_FIELDS | fields
-    return mapping_of({"source": source, "topic": "OTHER", "keyed_by": "", "fields": declared}, AUTH)
+    return mapping_of({"source": source, "topic": "OTHER", "keyed_by": "", "fields": declared}, stream)
 
 
 def flat(**fields: Any) -> bytes:

@@ -8,7 +8,6 @@ such stream or mapping, or it is wrong.
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 from lozenge.errors import LozengeError, UsageError
@@ -54,8 +53,9 @@ def answer(stream: str, source: str, text: bytes, settings: UpstreamSettings) ->
     spark = tool_session("try", SPARK)
     mapping = mapping_of(mapping.source, runnable(spark, Mappings([mapping], [])))
     key = settings.token_key.get_secret_value().encode()
-    tried = try_records(spark, mapping, records_in(text), key, datetime.now(UTC))
-    return json.dumps([asdict(each) for each in tried], ensure_ascii=False)
+    now = datetime.now(UTC)
+    tried = try_records(spark, mapping, [(record, now) for record in records_in(text)], key)
+    return json.dumps([each.shown() for each in tried], ensure_ascii=False)
 
 
 def main() -> int:

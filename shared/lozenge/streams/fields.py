@@ -64,6 +64,12 @@ class Field:
         return fields_of(self.type) if self.kind == RECORD else []
 
     @property
+    def element(self) -> "Field":
+        """Of an array or a map: what each of its values is, under the name of the whole."""
+        of = self.type["items" if self.kind == ARRAY else "values"]
+        return _field({"name": self.name, "type": of})
+
+    @property
     def example(self) -> Any:
         """A usual value: the one that it declares, else null if it may be, else one of its type."""
         given = self.hints.get("example")
@@ -126,8 +132,26 @@ def problems(record: Any) -> Iterator[tuple[str, str]]:
     if not record["fields"]:
         yield "", "it has no fields"
     yield from _fields_problems(record, "")
+    names = list(_type_names(record))
+    yield from (("", f"several types have the name {name}: give each its own") for name in _repeated(names))
     own = {str(each.get("name", "")) for each in record["fields"] if isinstance(each, dict)}
     yield from ((name, "the platform adds a field of this name: choose another") for name in own & {*ENVELOPE})
+
+
+def _type_names(declared: Any) -> Iterator[str]:
+    """The name of each record and enum, with those within."""
+    if isinstance(declared, list):
+        for each in declared:
+            yield from _type_names(each)
+    elif isinstance(declared, dict):
+        if declared.get("type") in (RECORD, ENUM):
+            yield str(declared.get("name"))
+        for part in ("type", "fields", "items", "values"):
+            yield from _type_names(declared.get(part))
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def _fields_problems(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

@@ -137,6 +137,10 @@ def test_what_is_wrong_in_the_declaration_is_named(tmp_path: Path, declaration: 
         (changed({"name": "x", "type": "string", "values": ["m1"], "example": "m2"}), "x: the example 'm2' is no"),
         (changed({"name": "hall", "type": "string", "codes": "planets"}), "hall: codes is 'planets'"),
         (changed({"name": "x", "type": DECIMAL | {"scale": 5}}), "x: a decimal has a precision of 1 to 38"),
+        (
+            changed({"name": "x", "type": {"type": "enum", "name": "Mode", "symbols": ["on"]}}),
+            "several types have the name Mode: give each its own",
+        ),
         (changed({"name": "x", "type": NESTED}), "x.y: the type 'uuid' is not read"),
     ],
 )  # fmt: skip

@@ -37,6 +37,7 @@ SENSORS = StreamDefinition(
             {"name": "alarm", "type": "boolean"},
             {"name": "mode", "type": {"type": "enum", "name": "Mode", "symbols": ["idle", "busy"]}},
             {"name": "tags", "type": ["null", {"type": "map", "values": "string"}], "default": None},
+            {"name": "blob", "type": ["null", "bytes"], "default": None},
         ],
     },
 )
@@ -78,7 +79,7 @@ def changed(**fields: Any) -> list[str]:
 
 def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -> None:
     mapping, target = mapping_of(DECLARED, SENSORS), StreamOutput(SENSORS, Topics(), ("badge",))
-    wrong = {"id": "x", "celsius": "hot", "ticks": "9223372036854775808", "load": "12.505", "alarm": 1, "state": 7}
+    wrong = {"id": "x", "celsius": "1e999", "ticks": "9223372036854775808", "load": "12.505", "alarm": 1, "state": 7}
     raws = [Raw(json.dumps(RECORD).encode()), Raw(json.dumps(RECORD | wrong).encode(), offset=1)]
     counts = dict.fromkeys((*target.keys, target.dead_letters), 4)
     rows = outputs(
@@ -98,11 +99,12 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
         "alarm": True,
         "mode": "busy",
         "tags": None,
+        "blob": None,
         "raw": {},
     }
     assert event["badge"].startswith("badge_")
     assert by_topic[target.dead_letters].reason == (
-        "format:machine, format:value, digits:timestamp, digits:load, unknown:alarm, unknown:mode"
+        "format:machine, digits:value, digits:timestamp, digits:load, unknown:alarm, unknown:mode"
     )
 
 
@@ -116,7 +118,8 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
         ({"machine": {"transform": "constant", "value": "x"}}, "fields.machine: x has not the form m[0-9]+"),
         ({"load": {"transform": "decimal", "path": "l"}}, "fields.load: an amount is a decimal of precision 18"),
         ({"badge": {"transform": "text", "path": "b"}}, "fields.badge: text does not make it; token does"),
-        ({"tags": {"transform": "text", "path": "t"}}, "fields.tags: text does not make it; no transform does"),
+        ({"tags": {"transform": "text", "path": "t"}}, "fields.tags: text does not make it; map does"),
+        ({"blob": {"transform": "text", "path": "t"}}, "fields.blob: text does not make it; no transform does"),
         ({"event_time": None}, "fields.event_time: Field required"),
         ({"alarm": ALARM | {"optional": True}}, "fields.alarm: it is optional here, and every event has the field"),
         ({"alarm": ALARM | {"default": "no"}}, "fields.alarm: no is none of its values"),

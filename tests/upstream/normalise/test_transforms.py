@@ -19,6 +19,7 @@ from lozenge_upstream.normalise import transforms
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.normalise.transform_result import Row as Texts
+from lozenge_upstream.normalise.tried_record import as_json
 from tests.streams import AUTH
 from tests.upstream.samples import KEY, NOW, Raw, least_mapping, normalised
 
@@ -292,7 +293,11 @@ def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession)
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mappings.md").read_text("utf-8")
 EXAMPLE = re.compile(r"```toml example\n(?P<field>\w+) = (?P<spec>.*?)\n```\n(?P<text>.*?)\n\n", re.DOTALL)
-OUTCOME = re.compile(r"`(?P<record>\{[^`]*\})` (?:becomes `(?P<value>[^`]+)`|is refused: `(?P<reason>[^`]+)`)")
+OUTCOME = re.compile(r"`(?P<record>\{[^`]*\})` (?:becomes\s`(?P<value>[^`]+)`|is refused: `(?P<reason>[^`]+)`)")
+[DECLARED] = re.findall(r"```json schema\n(.*?)```", PAGE, re.DOTALL)
+NESTED = [field | {"default": None} for field in json.loads(DECLARED)]
+STREAM = AUTH.model_copy(update={"avro": AUTH.avro | {"fields": [*AUTH.avro["fields"], *NESTED]}})
+"""Authorisations with the fields that the page declares in addition."""
 
 
 def examples() -> list[tuple[str, dict[str, Any], str, str | None, str | None]]:
@@ -316,7 +321,7 @@ def test_the_page_of_the_language_says_what_its_examples_make(upstream_spark: Sp
                 rounds.append(free := {})
             free[field] = spec
     for made in rounds:
-        mapping = least_mapping("page", **_on_paths_of_its_own(made))
+        mapping = least_mapping("page", STREAM, **_on_paths_of_its_own(made))
         asked = [each for each in wanted if made.get(each[0]) == each[1]]
         raws = [Raw(_moved(json.loads(record), field)) for field, _, record, _, _ in asked]
         for row, (field, _, record, value, reason) in zip(
@@ -334,7 +339,8 @@ def _on_paths_of_its_own(made: dict[str, Any]) -> dict[str, Any]:
 
     def moved(value: Any, field: str, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {name: moved(each, field, name) for name, each in value.items()}
+            inner = {"of": value["of"]} if value.get("transform") in ("list", "map") else {}
+            return {name: moved(each, field, name) for name, each in value.items()} | inner
         if isinstance(value, list):
             return [moved(each, field, key) for each in value]
         return f"{field}_own.{value}" if key in ("path", "date", "time") else value
@@ -349,4 +355,11 @@ def _moved(record: dict[str, Any], field: str) -> bytes:
 def _shown(row: Row, field: str) -> str:
     if field == "event_time":
         return datetime.fromtimestamp(row.event_micros / 1e6, UTC).isoformat()
-    return f"{row.amount.normalize():f}" if field == "amount" else json.dumps(row[field], ensure_ascii=False).strip('"')
+    shown = as_json(_plain(row[field]))
+    return shown if isinstance(shown, str) else json.dumps(shown)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return {name: _plain(part) for name, part in value.asDict().items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.streams.definition import StreamDefinition
-from lozenge.streams.fields import DECIMAL, ENUM, TEXT, TIME, Field
+from lozenge.streams.fields import ARRAY, DECIMAL, ENUM, MAP, RECORD, TEXT, TIME, Field
 from lozenge_upstream.normalise import countries
 from lozenge_upstream.normalise import declarations as d
 
@@ -27,6 +27,9 @@ _BY_KIND: Mapping[str, tuple[type[d.Transform], ...]] = {
     DECIMAL: (*AMOUNTS, d.Number),
     TIME: _TIMES,
     "boolean": (d.Boolean, d.First, d.CaseOf),
+    RECORD: (d.RecordOf,),
+    ARRAY: (d.ListOf,),
+    MAP: (d.MapOf,),
     **dict.fromkeys(("int", "long", "float", "double"), (d.Number,)),
 }
 
@@ -57,6 +60,7 @@ def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Ite
         else:
             yield from (f"fields.{name}: {problem}" for problem in _value_problems(spec, own.get(name)))
             yield from (f"fields.{name}: {problem}" for problem in _amount_problems(name, fields, stream))
+            yield from _inner_problems(spec, own.get(name), f"fields.{name}")
     for field in stream.fields:
         if not field.optional and field.name not in fields:
             made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
@@ -67,6 +71,36 @@ def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Ite
     yield from _leaks(fields, stream)
 
 
+def _inner_problems(spec: d.Transform, field: Field | None, place: str) -> Iterator[str]:
+    """What does not fit within a record, a list or a map."""
+    if field is None:
+        return
+    if isinstance(spec, d.Container):
+        yield from _part_problems(spec.of, field.element, f"{place}.of")
+    elif isinstance(spec, d.RecordOf):
+        own = {each.name: each for each in field.fields}
+        for name, each in spec.fields.items():
+            if name in own:
+                yield from _part_problems(each, own[name], f"{place}.fields.{name}")
+            else:
+                yield f"{place}.fields.{name}: there is no such field in the record {field.type['name']}"
+        for name, inner in own.items():
+            if not inner.optional and name not in spec.fields:
+                yield f"{place}.fields.{name}: Field required"
+
+
+def _part_problems(spec: d.Transform, field: Field, place: str) -> Iterator[str]:
+    """The same as of a field of the event; but a part is no amount with a currency, and no token."""
+    allowed = tuple(each for each in _by_type(field) if each not in AMOUNTS)
+    if not isinstance(spec, allowed):
+        yield f"{place}: {_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
+        return
+    yield from (f"{place}: {problem}" for problem in _value_problems(spec, field))
+    if isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
+        yield f"{place}: a joined text needs a separator that people can read, such as '-'"
+    yield from _inner_problems(spec, field, place)
+
+
 def _allowed(name: str, field: Field | None, stream: StreamDefinition) -> tuple[type[d.Transform], ...] | None:
     if name == IDENTITY:
         return (d.Text, d.Join)
@@ -74,8 +108,10 @@ def _allowed(name: str, field: Field | None, stream: StreamDefinition) -> tuple[
         return _TIMES
     if field is None:
         return None
-    if name in stream.tokens:
-        return (d.Token,)
+    return (d.Token,) if name in stream.tokens else _by_type(field)
+
+
+def _by_type(field: Field) -> tuple[type[d.Transform], ...]:
     if (codes := str(field.hints.get("codes"))) in _CODES:
         return (_CODES[codes][0], *WORDS)
     return WORDS if field.kind == TEXT and field.values is not None else _BY_KIND.get(field.kind, ())
@@ -107,9 +143,9 @@ def _amount_problems(name: str, fields: Mapping[str, d.Transform], stream: Strea
 def _leaks(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
     """Fields that would copy what a token hides."""
     tokens = [spec for name, spec in fields.items() if name in stream.tokens and isinstance(spec, d.Token)]
-    hidden = {path for spec in tokens if spec.parts is None and not spec.copied for path in spec.paths}
+    hidden = {way for spec in tokens if spec.parts is None and not spec.copied for way in d.ways(spec)}
     for name, spec in fields.items():
-        if name not in stream.tokens and (copied := sorted(hidden & {*spec.paths})):
+        if name not in stream.tokens and (copied := sorted(map(d.spelled, hidden & {*d.ways(spec)}))):
             yield f"{name} would copy the card number {', '.join(copied)}; only a token may"
 
 

@@ -45,6 +45,8 @@ def number(text: Column, field: Field) -> Made:
         return Made(value, fault(text, kind))
     form = _WHOLE if field.kind in ("int", "long") else _REAL
     value = F.when(text.rlike(form), text.try_cast(sql_type(field.type)))
+    if form is _REAL:  # of one that is too large a cast makes infinity
+        value = F.when(F.abs(value) < F.lit(float("inf")), value)
     return Made(value, fault(text, F.when(text.rlike(form), "digits").otherwise("format")))
 
 

@@ -1,16 +1,14 @@
 """The JSON of a raw record as texts, one for each path of a mapping; and whether it is one whole object."""
 
 import json
+from collections.abc import Collection
 from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
-from lozenge_upstream.normalise.declarations import Step, any_element, steps
-
-Steps = tuple[Step, ...]
-"""The way to a value, from the outermost field."""
+from lozenge_upstream.normalise.declarations import ANY_KEY, Step, Steps, any_element, steps
 
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _LONE = rf"(?<!\\)(\\\\)*({_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
@@ -23,15 +21,15 @@ _STRICT = {
 
 
 class JsonRecord:
-    """The columns that read a record whose raw fields are `paths`.
+    """The columns that read a record whose raw fields are at the ends of `ways`.
 
     Of the `numbers` among them a JSON number keeps all of its digits. The frame has `value`, the record's bytes,
     `offset`, and from `parse` on `_parsed`.
     """
 
-    def __init__(self, paths: list[str], numbers: set[str]) -> None:
-        self._paths = [steps(path) for path in paths]
-        self._numbers = {any_element(path) for path in numbers}
+    def __init__(self, ways: Collection[Steps], numbers: Collection[Steps]) -> None:
+        self._paths = list(ways)
+        self._numbers = {*numbers}
 
     def parse(self) -> Column:
         """The record as the first of two in an array, the second being ours: it is read only if the first ended well.
@@ -63,18 +61,30 @@ class JsonRecord:
 
     def text(self, path: str) -> Column:
         """The trimmed text of the value at `path`; null where it is absent, JSON where it is a container."""
-        way = steps(path)
-        field = reduce(_step, way, F.get("_parsed._records", F.lit(0)))
-        if self.is_number(path):
+        return self.text_within(F.get("_parsed._records", F.lit(0)), (), path)
+
+    def container(self, path: str) -> Column:
+        """The array or the map of the list or object at `path`; null where it is absent."""
+        return self.container_within(F.get("_parsed._records", F.lit(0)), path)
+
+    def container_within(self, value: Column, path: str) -> Column:
+        """The same from a value within the record on."""
+        return reduce(_step, steps(path), value)
+
+    def text_within(self, value: Column, place: Steps, path: str) -> Column:
+        """The same as `text` from a value within the record on, to which `place` leads."""
+        way = (*place, *any_element(path))
+        field = reduce(_step, steps(path), value)
+        if way in self._numbers:
             # A number with an exponent, or too long for a decimal, has been rounded to a double.
             name = next(step for step in reversed(way) if isinstance(step, str))
             rounded = F.schema_of_variant(field) == "DOUBLE"
             field = F.when(rounded, _with_exponent(field, name)).otherwise(F.try_variant_get(field, "$", "string"))
         return F.trim(field)
 
-    def is_number(self, path: str) -> bool:
-        """Whether the value at `path` keeps all digits of a JSON number."""
-        return any_element(path) in self._numbers
+    def is_number(self, way: Steps) -> bool:
+        """Whether the value at the end of `way` keeps all digits of a JSON number."""
+        return way in self._numbers
 
     def _read(self, record: StructType) -> Column:
         text = F.col("value").cast("string")
@@ -103,6 +113,8 @@ class JsonRecord:
             return VariantType() if way in self._numbers else StringType()
         if isinstance(below[0][0], int):
             return ArrayType(self._type((*way, 0), [path[1:] for path in below if path[1:]]))
+        if below[0][0] is ANY_KEY:
+            return MapType(StringType(), self._type((*way, ANY_KEY), [path[1:] for path in below if path[1:]]))
         return self._object(below, way)
 
 

@@ -8,35 +8,12 @@ a dead letter; a mapping cannot declare that away, except with a `default`.
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from lozenge.streams.definition import StreamDefinition
 from lozenge_upstream.normalise import declarations as d
-from lozenge_upstream.normalise.declarations import Skip, Step, Transform, any_element
+from lozenge_upstream.normalise.declarations import Skip, Step, Steps, Transform, any_element, spelled
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
-
-_Any = Annotated[
-    d.Text
-    | d.Join
-    | d.Reference
-    | d.Token
-    | d.Constant
-    | d.Lookup
-    | d.First
-    | d.CaseOf
-    | d.Country
-    | d.Currency
-    | d.Decimal
-    | d.MinorUnits
-    | d.Number
-    | d.Boolean
-    | d.TimestampIso
-    | d.TimestampParts
-    | d.TimestampText
-    | d.TimestampEpoch
-    | d.TimestampMMDDhhmmss,
-    Field(discriminator="transform"),
-]
 
 
 class Mapping(BaseModel):
@@ -51,7 +28,7 @@ class Mapping(BaseModel):
     source: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     topic: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$")]
     keyed_by: str
-    fields: dict[str, _Any]
+    fields: dict[str, d.AnyTransform]
     """How each field of the stream is made, with `transaction_id`, the source's own id, and `event_time`."""
 
     stream: StreamDefinition
@@ -73,9 +50,29 @@ class Mapping(BaseModel):
 
     @property
     def paths(self) -> list[str]:
-        """Every raw field that this mapping reads, sorted."""
+        """Every raw field that this mapping reads as a text, sorted; but for those within lists and maps."""
         asked = (condition.path for skip in self.skip for condition in skip.when)
         return sorted({*(path for _, spec in self.declared() for path in spec.paths), *asked})
+
+    @property
+    def containers(self) -> list[str]:
+        """Every raw list and object that this mapping reads as such, sorted; but for those within others."""
+        return sorted({path for _, spec in self.declared() for path in d.containers(spec)})
+
+    @property
+    def ways(self) -> list[Steps]:
+        """The way to every raw field, also to those within lists and maps; in an order that is always the same."""
+        read = (way for _, spec in self.declared() for way in d.ways(spec))
+        return sorted({*read, *map(any_element, self.paths)}, key=spelled)
+
+    @property
+    def numbers(self) -> set[Steps]:
+        """The ways to raw fields of which a JSON number has to keep all of its digits.
+
+        A binary fraction has no more of them than Spark reads anyway.
+        """
+        inexact = {field.name for field in self.stream.fields if field.kind in ("float", "double")}
+        return {way for name, spec in self.declared() if name not in inexact for way in d.exact_ways(spec)}
 
     @property
     def patterns(self) -> list[tuple[str, str]]:
@@ -100,14 +97,27 @@ class Mapping(BaseModel):
 
     @model_validator(mode="after")
     def _no_field_holds_another(self) -> "Mapping":
-        kinds: dict[tuple[Step, ...], set[str]] = {}
-        for path in self.paths:
-            way = any_element(path)
+        kinds: dict[Steps, set[str]] = {}
+        for way in self.ways:
             for at in range(len(way)):
-                kinds.setdefault(way[:at], set()).add("list" if isinstance(way[at], int) else "object")
+                kinds.setdefault(way[:at], set()).add(_holder(way[at]))
             kinds.setdefault(way, set()).add("value")
-        if both := [path for path in self.paths if len(kinds[any_element(path)]) > 1]:
+        if () in self.ways:
+            raise ValueError('the path "." is the element of a list or a map: it is for `of` alone')
+        if both := [spelled(way) for way in self.ways if len(kinds[way]) > 1]:
             raise ValueError(f"{', '.join(both)} cannot be a value and hold further fields at once")
-        if mixed := sorted(".".join(map(str, way)) for way, found in kinds.items() if len(found) > 1):
-            raise ValueError(f"{', '.join(mixed)} cannot be a list and an object at once")
+        if mixed := sorted((spelled(way), *sorted(found)) for way, found in kinds.items() if len(found) > 1):
+            name, one, *_, other = mixed[0]
+            raise ValueError(f"{name} cannot be {_article(one)} and {_article(other)} at once")
         return self
+
+
+def _holder(step: Step) -> str:
+    """What has such a step in it."""
+    if isinstance(step, int):
+        return "list"
+    return "map" if step is d.ANY_KEY else "object"
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind == "object" else f"a {kind}"

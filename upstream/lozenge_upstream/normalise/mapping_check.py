@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from lozenge.errors import first_line
 from lozenge.spark.internals import driver_jvm
-from lozenge_upstream.normalise.declarations import Local, TimestampText
+from lozenge_upstream.normalise.declarations import Local, TimestampText, all_within
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
 from lozenge_upstream.normalise.normaliser import RAW, normalise
@@ -30,7 +30,7 @@ def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
     for name, pattern in mapping.patterns:
         if problem := _pattern_problem(spark, pattern):
             yield f"{mapping.source}: {name}: {pattern!r} is no regular expression of Java's: {problem}"
-    for name, spec in mapping.declared():
+    for name, spec in (part for field, made in mapping.declared() for part in all_within(field, made)):
         if isinstance(spec, Local) and spec.zone and (problem := _zone_problem(spark, spec.zone)):
             yield f"{mapping.source}: {name}: {spec.zone!r} is no zone of the IANA database that Java has: {problem}"
         if isinstance(spec, TimestampText) and (problem := _format_problem(spark, spark_format(spec))):

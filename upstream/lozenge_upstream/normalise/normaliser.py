@@ -51,17 +51,17 @@ from lozenge_upstream.normalise.declarations import (
     Decimal,
     Join,
     MinorUnits,
-    Number,
+    Steps,
     Text,
-    TimestampEpoch,
     Token,
     Transform,
+    any_element,
 )
 from lozenge_upstream.normalise.field_checks import IDENTITY, currency_of
 from lozenge_upstream.normalise.field_types import sql_type
 from lozenge_upstream.normalise.json_record import JsonRecord, has_lone_surrogate
 from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.transform_result import Made, Row, plain
+from lozenge_upstream.normalise.transform_result import Made, Row, let, plain
 from lozenge_upstream.normalise.transforms import make, without_card_numbers
 
 RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
@@ -82,11 +82,19 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
 
     Where `reason` is not null the event's fields mean nothing. The session's time zone must be UTC.
     """
-    record = JsonRecord(mapping.paths, _numbers(mapping))
+    record = JsonRecord(mapping.ways, mapping.numbers)
     texts = {path: F.col(f"_text_{index}") for index, path in enumerate(mapping.paths)}
+    containers = {path: F.col(f"_container_{index}") for index, path in enumerate(mapping.containers)}
     cap = F.lit(mapping.stream.future_cap // timedelta(microseconds=1))
     latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), cap))
-    row = Row(texts.__getitem__, latest, token_key, mapping.source)
+    row = Row(
+        texts.__getitem__,
+        latest,
+        token_key,
+        mapping.source,
+        container=containers.__getitem__,
+        within=lambda path, step, element: _within(record, row, (*any_element(path), step), element),
+    )
     own = {field.name: field for field in mapping.stream.fields}
     made = {name: make(spec, _row_of(name, spec, own.get(name), row, mapping)) for name, spec in mapping.declared()}
     made |= {name: without_card_numbers(made[name], how) for name, how in _copied_texts(mapping).items()}
@@ -94,9 +102,12 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         *raw.columns,
         record.is_record().alias("_is_record"),
         *(record.text(path).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
+        *(record.container(path).alias(f"_container_{index}") for index, path in enumerate(mapping.containers)),
     )
     numbers = {
-        f"_text_{index}": plain(texts[path]) for index, path in enumerate(mapping.paths) if record.is_number(path)
+        f"_text_{index}": plain(texts[path])
+        for index, path in enumerate(mapping.paths)
+        if record.is_number(any_element(path))
     }
     currencies = _currencies(mapping)
     valued = parsed.withColumns(numbers).withColumns(
@@ -114,7 +125,23 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         valued.withColumns(absent)
         .withColumn("reason", _reason(mapping, made, row, record))
         .withColumn("event_id", _event_id(mapping.source))
-        .drop("_is_record", *map(_digits_of, {*currencies.values()}), *(f"_text_{n}" for n in range(len(texts))))
+        .drop("_is_record", *map(_digits_of, {*currencies.values()}))
+        .drop(*(f"_text_{n}" for n in range(len(texts))), *(f"_container_{n}" for n in range(len(containers))))
+    )
+
+
+def _within(record: JsonRecord, row: Row, place: Steps, element: Column) -> Row:
+    """The row for an element of a list or an object, to which `place` leads: its paths begin there."""
+
+    def text(path: str) -> Column:
+        found = record.text_within(element, place, path)
+        return let(found, plain) if record.is_number((*place, *any_element(path))) else found
+
+    return replace(
+        row,
+        text=text,
+        container=lambda path: record.container_within(element, path),
+        within=lambda path, step, inner: _within(record, row, (*place, *any_element(path), step), inner),
     )
 
 
@@ -138,7 +165,7 @@ def _row_of(name: str, spec: Transform, field: Field | None, row: Row, mapping: 
     """What the transform of this field may look at in addition."""
     currency = currency_of(name, spec, mapping.stream) if isinstance(spec, Decimal | MinorUnits) else None
     digits = F.col(_digits_of(currency)) if currency is not None else None
-    return replace(row, field=field, minor_digits=digits, token_prefix=mapping.stream.tokens.get(name, ""))
+    return replace(row, name=name, field=field, minor_digits=digits, token_prefix=mapping.stream.tokens.get(name, ""))
 
 
 def skips(mapping: Mapping) -> list[str]:
@@ -160,16 +187,6 @@ def _copied_texts(mapping: Mapping) -> dict[str, CardNumbers]:
     return found
 
 
-def _numbers(mapping: Mapping) -> set[str]:
-    """The raw fields of which a JSON number has to keep all of its digits: amounts, numbers, times as an epoch.
-
-    A binary fraction has no more of them than Spark reads anyway.
-    """
-    exact = (Decimal, MinorUnits, Number, TimestampEpoch)
-    inexact = {field.name for field in mapping.stream.fields if field.kind in ("float", "double")}
-    return {spec.path for name, spec in mapping.declared() if isinstance(spec, exact) and name not in inexact}
-
-
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecord) -> Column:
     blank = F.lit("")
     presence = {
@@ -185,12 +202,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
         if name in made
     }
     settled |= {name: settled[name] | columns.absent for name, columns in made.items() if columns.absent is not None}
-    problems = (
-        F.when(
-            ~settled[name], F.concat(F.when(~presence[name], "missing").otherwise(made[name].fault), F.lit(f":{name}"))
-        )
-        for name in made
-    )
+    problems = (F.when(~settled[name], _problem(name, columns, presence[name])) for name, columns in made.items())
     skipped = _skipped(mapping, row)
     good = F.col("_is_record") & _has_clock() & reduce(and_, settled.values())
     if skipped is not None:
@@ -210,6 +222,12 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
     for path, other in _other_kinds(mapping, row).items():
         reason = reason.when(other, f"kind:{path}")
     return reason.otherwise(F.concat_ws(", ", *problems))
+
+
+def _problem(name: str, made: Made, present: Column) -> Column:
+    if made.checked is not None:
+        return F.array_join(made.checked["problems"], ", ")
+    return F.concat(F.when(~present, "missing").otherwise(made.fault), F.lit(f":{name}"))
 
 
 def _no_record(record: JsonRecord) -> Column:

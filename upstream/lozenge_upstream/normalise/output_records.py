@@ -88,7 +88,7 @@ def outputs(normalised: DataFrame, source: str, target: StreamOutput, partitions
         events = F.filter(events, lambda target: target["key"].isNotNull())
     dead_letters = _dead_letter(target.dead_letters, partitions_of)
     return (
-        normalised.withColumn("_value", F.when(good, _event(source, stream)).otherwise(F.col("value")))
+        normalised.withColumn("_value", F.when(good, event_value(source, stream)).otherwise(F.col("value")))
         .withColumn(
             "_headers", F.when(good, _event_headers(source, stream)).otherwise(_dead_letter_headers(target.app))
         )
@@ -140,7 +140,8 @@ def _target(topic: str, key: Column, partitions_: int) -> Column:
     )
 
 
-def _event(source: str, stream: StreamDefinition) -> Column:
+def event_value(source: str, stream: StreamDefinition) -> Column:
+    """The bytes of the event of a normalised record; null for one that is no event."""
     raw = F.struct(F.lit(source).alias("source"), "topic", "partition", "offset", "timestamp")
     record = F.struct(
         "event_id", "event_time", *(F.col(column_of(f.name)).alias(f.name) for f in stream.fields), raw.alias("raw")

@@ -4,18 +4,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lozenge.streams.fields import Field
-from lozenge_upstream.normalise.declarations import Condition, Slice
+from lozenge_upstream.normalise.declarations import Condition, Slice, Step
 
 # No identifier, code or amount begins with a bracket or reads true or false: such a text is JSON of another type.
 OTHER_TYPE = r"^[\[{]|^(true|false)$"
 _SCALED = r"[0-9]{1,30}((\.[0-9]{1,18})?[eE]\+?[0-9]{1,2}|(\.[0-9]{1,10})?[eE]-0?[0-8])"
 _EXPONENT = rf"^[+-]?({_SCALED}|0(\.0{{1,18}})?[eE]-[0-9]{{1,2}})$"
 """A number with an exponent of which a decimal with 18 places holds every digit."""
+
+
+def _nothing(*_: Any) -> Any:
+    raise AssertionError("this row has no lists and maps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,12 @@ class Row:
     """Of an amount: the decimals that its currency has; null where the currency is unknown."""
     token_prefix: str = ""
     """Of a token: the word that it begins with."""
+    name: str = ""
+    """The field that is made, by the names that lead there."""
+    container: Callable[[str], Column] = _nothing
+    """The array or the map of a raw list or object that is read as such; null where it is absent."""
+    within: Callable[[str, Step, Column], "Row"] = _nothing
+    """The same for an element of that list or object, by its path, the step to an element, and the element."""
 
     def part(self, wanted: Slice) -> Column:
         """The text of a raw field, or of the part of it that is wanted."""
@@ -70,6 +81,8 @@ class Made:
     fault: Column
     bound: Callable[[Column], Column] | None = None
     absent: Column | None = None
+    checked: Column | None = None
+    """Of a value of several parts: a struct of the `value` and of its `problems`, texts in place of `fault`."""
 
     def accepts(self, value: Column) -> Column:
         """Whether the finished value holds; never null."""

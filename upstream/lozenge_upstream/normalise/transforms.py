@@ -16,11 +16,12 @@ from lozenge.contracts import ids
 from lozenge.contracts.card_numbers import has_card_number_column, masked_column
 from lozenge.contracts.money import ALPHABETIC as CURRENCY_CODES
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise import amounts, field_types, times
+from lozenge.streams.fields import Field
+from lozenge_upstream.normalise import amounts, field_types, nested_values, times
 from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
-from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault, padded
+from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault, let, padded
 
 _TEXT = r"(?!true$|false$)[^\[{\p{Cntrl}][^\p{Cntrl}]{0,127}"
 _SHA256_BLOCK = 64
@@ -35,7 +36,8 @@ def make(spec: d.Transform, row: Row) -> Made:
             pattern = spec.pattern or (row.field.pattern if row.field is not None else None)
             return _or_blank(_text(padded(row.text(spec.path), spec.pad), pattern), spec, row)
         case d.Join():
-            return Made(_joined(spec.parts, spec.separator, row), _fault_of(spec.paths, "format", row))
+            joined = _of_form(_joined(spec.parts, spec.separator, row), row.field)
+            return Made(joined, _fault_of(spec.paths, "format", row))
         case d.Reference():
             return _reference(spec, row)
         case d.Token():
@@ -66,6 +68,12 @@ def make(spec: d.Transform, row: Row) -> Made:
             return _first(spec, row)
         case d.CaseOf():
             return _case(spec, row)
+        case d.RecordOf():
+            return nested_values.record(spec, row, _within)
+        case d.ListOf():
+            return nested_values.list_of(spec, row, _within)
+        case d.MapOf():
+            return nested_values.map_of(spec, row, _within)
     raise AssertionError(f"{type(spec).__name__} is not one of the transforms")
 
 
@@ -76,6 +84,12 @@ def without_card_numbers(made: Made, treatment: d.CardNumbers) -> Made:
     value = masked_column(made.value) if treatment == "mask" else made.value
     kind = F.when(made.value.isNotNull(), "pan").otherwise(made.fault)
     return Made(value, kind, lambda value: ~has_card_number_column(value))
+
+
+def _within(spec: d.Transform, row: Row) -> Made:
+    """The same for a part of a record, a list or a map."""
+    made = make(spec, row)
+    return without_card_numbers(made, spec.card_numbers) if isinstance(spec, d.Text | d.Join) else made
 
 
 def token(value: Column, key: bytes, prefix: str) -> Column:
@@ -136,6 +150,14 @@ def _joined(parts: Iterable[d.Part], separator: str, row: Row) -> Column:
         texts += [separator] if texts else []
         texts.append(F.lit(part.value) if part.slice is None else _part(row.part(part.slice), part.optional))
     return F.concat(*(F.lit(each) if isinstance(each, str) else each for each in texts))
+
+
+def _of_form(text: Column, field: Field | None) -> Column:
+    """The text if it has the pattern that its field declares, if that declares one."""
+    if field is None or field.pattern is None:
+        return text
+    whole = f"^(?:{field.pattern})$"
+    return let(text, lambda it: F.when(it.rlike(whole), it))
 
 
 def _part(text: Column, optional: bool) -> Column:

@@ -41,13 +41,13 @@ def _values(column: "pa.Array[Any]") -> Sequence[Any]:
         coded = column.dictionary_encode()
         amounts = [*coded.dictionary.to_pylist(), None]  # the last one is for nulls, which have no index
         return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
-    found: Sequence[Any] = column.to_pylist()
+    found: Sequence[Any] = column.to_pylist(maps_as_pydicts="lossy")  # a key that is there twice has its last value
     return found
 
 
 def _readable(value: Any) -> Any:
     try:
-        return value.as_py()
+        return value.as_py(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):
         return None
 
@@ -84,7 +84,6 @@ def from_row(row: Any) -> DraftAlert:
 
 
 def _texts(pairs: Any) -> Mapping[str, str]:
-    """A map column, which Arrow gives as pairs."""
     return {name: text if text is not None else "" for name, text in dict(pairs or ()).items()}
 
 

@@ -1,18 +1,33 @@
 """What a mapping may name of a raw record: a field by its path, a part of its text, and a condition on it."""
 
 import re
+from enum import Enum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-Step = str | int
-"""The name of a field of an object, or the index of an element of a list."""
+
+class AnyKey(Enum):
+    """The step from an object to each of its values, whatever their names are."""
+
+    ANY_KEY = "*"
+
+
+ANY_KEY = AnyKey.ANY_KEY
+Step = str | int | AnyKey
+"""The name of a field of an object, the index of an element of a list, or `ANY_KEY`."""
+Steps = tuple[Step, ...]
+"""The way to a value, from the outermost field."""
+ELEMENT = "."
+"""The path of an element of a list or a map, where paths begin at it."""
 
 _STEP = r'(?:"[^"]+"|[^."\[\]]+)(?:\[\d{1,4}\])*'
 _OF_OTHER_LANGUAGES = r"^\$(?=[.\[]|$)|^/|[\\`]"
 
 
 def _is_path(path: str) -> str:
+    if path == ELEMENT:
+        return path
     other = re.search(_OF_OTHER_LANGUAGES, re.sub(r'"[^"]+"', "", path))
     if other or not re.fullmatch(rf"{_STEP}(\.{_STEP})*", path):
         raise ValueError(
@@ -23,7 +38,10 @@ def _is_path(path: str) -> str:
 
 
 JsonPath = Annotated[str, AfterValidator(_is_path)]
-"""A JSON field: names joined by dots where the format nests, an index where it lists. A name with a dot is quoted."""
+"""A JSON field: names joined by dots where the format nests, an index where it lists. A name with a dot is quoted.
+
+`.` is the element itself within the `of` of a list or a map, and nothing elsewhere.
+"""
 
 
 def _is_java(pattern: str) -> str:
@@ -36,15 +54,21 @@ JavaPattern = Annotated[str, AfterValidator(_is_java)]
 """A regular expression of Java's for the whole of a text. It is compiled there before it is in force."""
 
 
-def steps(path: JsonPath) -> tuple[Step, ...]:
+def steps(path: JsonPath) -> Steps:
     """The names and indexes of a path, from the outermost."""
     found = re.findall(r'"([^"]+)"|\[(\d+)\]|([^."\[\]]+)', path)
     return tuple(int(index) if index else quoted or name for quoted, index, name in found)
 
 
-def any_element(path: JsonPath) -> tuple[Step, ...]:
+def any_element(path: JsonPath) -> Steps:
     """The same with 0 for each index: all elements of a list have one type."""
     return tuple(0 if isinstance(step, int) else step for step in steps(path))
+
+
+def spelled(way: Steps) -> str:
+    """A way for people: `items[].price`, `labels.*`."""
+    parts = ("[]" if isinstance(step, int) else f".{step.value if isinstance(step, AnyKey) else step}" for step in way)
+    return "".join(parts).removeprefix(".")
 
 
 class _Cut(BaseModel):

@@ -1,0 +1,144 @@
+"""Records, lists and maps within an event, made of raw fields by transforms of their own; and any transform at all."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from lozenge_upstream.normalise.declarations.amounts import Decimal, MinorUnits
+from lozenge_upstream.normalise.declarations.numbers import Boolean, Number
+from lozenge_upstream.normalise.declarations.raw_fields import ANY_KEY, JsonPath, Steps, any_element
+from lozenge_upstream.normalise.declarations.text_fields import Constant, Join, Reference, Text, Token
+from lozenge_upstream.normalise.declarations.times import (
+    TimestampEpoch,
+    TimestampIso,
+    TimestampMMDDhhmmss,
+    TimestampParts,
+    TimestampText,
+)
+from lozenge_upstream.normalise.declarations.transform import Transform
+from lozenge_upstream.normalise.declarations.words import CaseOf, Country, Currency, First, Lookup
+
+
+class RecordOf(Transform):
+    """A record of the event: each of its `fields` has a transform of its own."""
+
+    transform: Literal["record"]
+    fields: Annotated[dict[str, "AnyTransform"], Field(min_length=1)]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(path for spec in self.fields.values() for path in spec.paths)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(pattern for spec in self.fields.values() for pattern in spec.patterns)
+
+
+class Container(Transform):
+    """A raw list or object; `of` makes each of its elements. Paths in it begin at the element, which is `.` itself."""
+
+    path: JsonPath
+    of: "AnyTransform"
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return self.of.patterns
+
+    @model_validator(mode="after")
+    def _reads_its_elements(self) -> "Container":
+        if next(ways(self.of), None) is None:
+            raise ValueError('`of` reads nothing of an element; the path "." is the element itself')
+        return self
+
+
+class ListOf(Container):
+    """An array: what `of` makes of each element of a raw list."""
+
+    transform: Literal["list"]
+
+
+class MapOf(Container):
+    """A map: the names of a raw object, each with what `of` makes of its value."""
+
+    transform: Literal["map"]
+
+
+AnyTransform = Annotated[
+    Text
+    | Join
+    | Reference
+    | Token
+    | Constant
+    | Lookup
+    | First
+    | CaseOf
+    | Country
+    | Currency
+    | Decimal
+    | MinorUnits
+    | Number
+    | Boolean
+    | TimestampIso
+    | TimestampParts
+    | TimestampText
+    | TimestampEpoch
+    | TimestampMMDDhhmmss
+    | RecordOf
+    | ListOf
+    | MapOf,
+    Field(discriminator="transform"),
+]
+"""Every transform; `transform` in a file says which."""
+for _model in (RecordOf, Container, ListOf, MapOf):
+    _model.model_rebuild()
+
+
+def ways(spec: Transform) -> Iterator[Steps]:
+    """The way to every raw field that it reads, also within lists and maps, with 0 and `ANY_KEY` for their elements."""
+    if isinstance(spec, RecordOf):
+        for each in spec.fields.values():
+            yield from ways(each)
+    elif isinstance(spec, Container):
+        yield from (_within(spec, way) for way in ways(spec.of))
+    else:
+        yield from map(any_element, spec.paths)
+
+
+def exact_ways(spec: Transform) -> Iterator[Steps]:
+    """The same for the raw fields of which a JSON number has to keep all of its digits."""
+    if isinstance(spec, RecordOf):
+        for each in spec.fields.values():
+            yield from exact_ways(each)
+    elif isinstance(spec, Container):
+        yield from (_within(spec, way) for way in exact_ways(spec.of))
+    elif isinstance(spec, Decimal | MinorUnits | Number | TimestampEpoch):
+        yield any_element(spec.path)
+
+
+def containers(spec: Transform) -> Iterator[str]:
+    """The paths of the raw lists and objects that it reads as such, but for those within others."""
+    if isinstance(spec, RecordOf):
+        for each in spec.fields.values():
+            yield from containers(each)
+    elif isinstance(spec, Container):
+        yield spec.path
+
+
+def all_within(name: str, spec: Transform) -> Iterator[tuple[str, Transform]]:
+    """The transform under its name, and each within it under the names that lead there, joined by dots."""
+    yield name, spec
+    if isinstance(spec, RecordOf):
+        for inner, each in spec.fields.items():
+            yield from all_within(f"{name}.{inner}", each)
+    elif isinstance(spec, Container):
+        yield from all_within(f"{name}.of", spec.of)
+
+
+def _within(spec: Container, way: Steps) -> Steps:
+    """The way to the end of `way` in an element."""
+    return (*any_element(spec.path), 0 if isinstance(spec, ListOf) else ANY_KEY, *way)
