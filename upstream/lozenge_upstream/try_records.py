@@ -17,8 +17,8 @@ from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
-from lozenge_upstream.normalise.tried_record import try_records
 from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.stream_samples.tried_record import try_records
 from lozenge_upstream.streaming.query_builder import SPARK
 
 

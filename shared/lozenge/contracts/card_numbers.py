@@ -39,13 +39,25 @@ def masked(text: str) -> str:
     """`text` with asterisks for all digits of each card number but the first 6 and the last 4; as long as it was."""
     if not re.search(_ENOUGH_DIGITS, text):
         return text
-    hidden = {at for found in _positions(text) for at in found[FIRST_SHOWN:-LAST_SHOWN]}
+    hidden = {at for found in positions(text) for at in found[FIRST_SHOWN:-LAST_SHOWN]}
     return "".join("*" if at in hidden else character for at, character in enumerate(text))
 
 
 def has_card_number(text: str) -> bool:
     """Whether there is a card number in `text`."""
-    return next(_positions(text), None) is not None
+    return next(positions(text), None) is not None
+
+
+def positions(text: str) -> Iterator[list[int]]:
+    """Of each card number the positions of its digits."""
+    identifiers = [found.span() for found in re.finditer(_IDENTIFIER, text)]
+    gaps = pairwise([0, *(at for span in identifiers for at in span), len(text)])
+    for begin, end in list(gaps)[::2]:
+        for pattern in PATTERNS:
+            for found in re.finditer(pattern, text[begin:end]):
+                digits = [begin + at for at in range(*found.span(1)) if text[begin + at].isdigit()]
+                if _checks([int(text[at]) for at in digits]):
+                    yield digits
 
 
 def with_check_digit(digits: str) -> str:
@@ -96,18 +108,6 @@ def _fits(number: "Column") -> "Column":
     from pyspark.sql import functions as F
 
     return F.call_function("luhn_check", F.regexp_replace(number, "[^0-9]", ""))
-
-
-def _positions(text: str) -> Iterator[list[int]]:
-    """Of each card number the positions of its digits."""
-    identifiers = [found.span() for found in re.finditer(_IDENTIFIER, text)]
-    gaps = pairwise([0, *(at for span in identifiers for at in span), len(text)])
-    for begin, end in list(gaps)[::2]:
-        for pattern in PATTERNS:
-            for found in re.finditer(pattern, text[begin:end]):
-                digits = [begin + at for at in range(*found.span(1)) if text[begin + at].isdigit()]
-                if _checks([int(text[at]) for at in digits]):
-                    yield digits
 
 
 def _checks(digits: list[int]) -> bool:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from lozenge.detector.events import Alert, Event, Timer
+from lozenge.detector.events import Alert, Timer
 from lozenge.detector.fold_checks import argument_problems, encode, restored
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Fold(Generic[S]):
     events: "DataFrame"
     by: tuple[str, ...]
     state: type[S]
-    step: Callable[[S, Event, Any], Yields]
+    step: Callable[[S, Any, Any], Yields]
     expires: timedelta
     on_timer: Callable[[S, datetime, Any], Yields] | None = None
     grace: timedelta = timedelta(minutes=1)
@@ -69,7 +69,7 @@ def fold(
     *,
     by: str | Iterable[str],
     state: type[S],
-    step: Callable[[S, Event, Any], Yields],
+    step: Callable[[S, Any, Any], Yields],
     expires: timedelta,
     on_timer: Callable[[S, datetime, Any], Yields] | None = None,
     grace: timedelta = timedelta(minutes=1),
@@ -80,7 +80,8 @@ def fold(
     - `by`: one column or several. They must contain the detector's declared key, so that all events of one value are in
       one partition.
     - `state`: the class of the state of one value; each of its fields has a default.
-    - `step(state, event, settings)`: changes `state` in place and yields alerts and timers.
+    - `step(state, event, settings)`: changes `state` in place and yields alerts and timers. Its event is an `Event`, or
+      of the class that `lozenge stream types` writes.
     - `expires`: bounds the state. A value without events for longer is forgotten, once its last timer has fired.
     - `on_timer(state, at, settings)`: called when a timer is due; yields as `step` does.
     - `grace`: how long after its time a timer waits, on the clock of its partition, for events that are late.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lozenge.errors import ConfigError, UsageError
 from lozenge.streams.definition import StreamDefinition
-from lozenge.streams.folder import COPY, DECLARATION, MAPPINGS, read
+from lozenge.streams.folder import COPY, DECLARATION, MAPPINGS, SAMPLES, read
 
 STREAMS_VARIABLE = "LOZENGE_STREAMS"
 _USUAL = Path("upstream", "streams")
@@ -55,6 +55,10 @@ class Streams:
     def mappings(self, stream: StreamDefinition) -> Path:
         """The folder of the mappings of a stream; the copy in a release has none."""
         return self.folder / stream.name / MAPPINGS
+
+    def samples(self, stream: StreamDefinition) -> Path:
+        """The folder of the samples of a stream, which may be missing."""
+        return self.folder / stream.name / SAMPLES
 
     def get(self, name: str = "") -> StreamDefinition:
         """The stream `name`, or the only one there is; raises UsageError."""

@@ -18,7 +18,7 @@ from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import StreamOutput, outputs
-from lozenge_upstream.normalise.tried_record import TriedRecord, try_records
+from lozenge_upstream.stream_samples.tried_record import TriedRecord, try_records
 from tests.upstream.samples import KEY, NOW, Raw, frame
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
@@ -260,7 +260,7 @@ def device(**fields: Any) -> dict[str, Any]:
         ({"scores": TEXT}, "fields.scores: text does not make it; map does"),
         ({"device": device(os=None)}, "fields.device.fields.os: Field required"),
         ({"device": device(ram=TEXT)}, "fields.device.fields.ram: there is no such field in the record Device"),
-        ({"device": device(rooted=TEXT)}, "fields.device.fields.rooted: text does not make it; boolean does"),
+        ({"device": device(rooted=TEXT)}, "fields.device.fields.rooted: text does not make it; boolean"),
         (
             {"device": device(kind={"transform": "constant", "value": "car"})},
             "fields.device.fields.kind: car is none of its values",

@@ -19,7 +19,7 @@ from lozenge_upstream.normalise import transforms
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.normalise.transform_result import Row as Texts
-from lozenge_upstream.normalise.tried_record import as_json
+from lozenge_upstream.stream_samples.tried_record import as_json
 from tests.streams import AUTH
 from tests.upstream.samples import KEY, NOW, Raw, least_mapping, normalised
 

@@ -1,19 +1,22 @@
 """`lozenge stream`: which kinds of events there are, whether they are right, and what becomes of raw records."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge_deploy.cli.options import OUTPUT
-from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
-from lozenge_deploy.cli.printing.terminal import echo, print_json
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields, show_warnings
+from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json
 from lozenge_deploy.cli.stream import release_commands
+from lozenge_deploy.cli.stream.draft import new
 
 BROKER_SECONDS = 1.0
 """So long `ls` waits for a broker, which the other columns do not need."""
 app = typer.Typer(help="Kinds of events, and how raw records become them.", no_args_is_help=True)
+app.command()(new)
 
 
 @app.command("ls")
@@ -43,7 +46,8 @@ def check(
 ) -> None:
     """Check everything that a stream's folder declares, and that upstream's own code can run its mappings.
 
-    Nothing is written, and no broker is needed. Exit code 2: something is wrong. Every problem is named at once.
+    `lozenge stream test` runs its samples. Nothing is written, and no broker is needed. Every problem is named at once;
+    exit code 2 says that there is one.
     """
     from lozenge_deploy.operations.streams.upstream_tools import check_mappings
 
@@ -77,13 +81,80 @@ def try_(
         record = f"record {number}" if len(tried) > 1 else "the record"
         if each["event"] is not None:
             echo(f"{record} is an event")
-            show_fields(each["event"], output)
+            show_fields({name: _shown(value) for name, value in each["event"].items()}, output)
         elif each["skipped"]:
             echo(f"{record} is skipped: {each['skipped']}")
         else:
             echo(f"{record} is a dead letter: {', '.join(each['problems'])}")
     if any(each["problems"] for each in tried):
         raise typer.Exit(1)
+
+
+@app.command("test")
+def run_samples(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A stream.")],
+    source: Annotated[str, typer.Option(help="Only the samples of this source.")] = "",
+    output: OUTPUT = OutputFormat.TABLE,
+) -> None:
+    """Run a stream's samples: raw records, and what must become of them.
+
+    They are in `samples/<source>.toml` of its folder. Upstream's own code runs them; nothing is written, and no broker
+    is needed. Exit code 1: something else becomes of one. Exit code 2: there are none, or a mapping or sample is wrong.
+    """
+    from lozenge_deploy.operations.streams.upstream_tools import asked
+
+    found = asked(
+        f"testing the stream {name}", "lozenge_upstream.check_samples", *(name, *([source] if source else []))
+    )
+    failures = [
+        {"source": each["source"], "sample": each["sample"], **failure, "field": failure["field"] or "-"}
+        for each in found["samples"]
+        for failure in each["failures"]
+    ]
+    failed = sum(bool(each["failures"]) for each in found["samples"])
+    if output is OutputFormat.JSON:
+        print_json(found)
+    else:
+        show_warnings(f"the source {each} has no samples" for each in found["without"])
+        if failures:
+            show(failures, output)
+        echo(f"{len(found['samples']) - failed} passed" + (f", {failed} failed" if failed else ""))
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def types(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="A stream, or those that a detector reads.")],
+    key: Annotated[str, typer.Option(help="Of several streams: the key by which they are merged.")] = "",
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="Write it there; by default it is printed.")
+    ] = None,
+) -> None:
+    """Write the event of a stream as a typed Python class, so that an editor completes its fields and mypy checks them.
+
+    A fold names the class as the type of its event: `def step(state: Seen, event: Authorisation, ...)`. Write the
+    module into the folder of the detector, and again when the schema has changed.
+    """
+    from lozenge.streams.merged import merged
+    from lozenge.streams.project import Streams
+    from lozenge_deploy.cli.stream.event_class import module_text
+
+    streams = [Streams.load().get(name) for name in names]
+    text = module_text(streams[0] if len(streams) == 1 else merged(streams, key))
+    if to is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        to.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"writing {to}: {error.strerror}", hint="name another file") from error
+    echo(f"wrote {to}")
+
+
+def _shown(value: Any) -> Any:
+    """A field of an event for people; true and false as JSON has them."""
+    return json_text(value, ascii_only=False) if isinstance(value, bool) else value
 
 
 def _in_force(streams: list[str]) -> dict[str, str]:

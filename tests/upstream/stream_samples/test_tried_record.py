@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from pyspark.sql import SparkSession
 
-from lozenge_upstream.normalise.tried_record import TriedRecord, as_json, try_records
+from lozenge_upstream.stream_samples.tried_record import TriedRecord, as_json, try_records
 from tests.upstream.samples import ISO, JSON, KEY, NOW, Raw, flat, iso, normalised
 
 

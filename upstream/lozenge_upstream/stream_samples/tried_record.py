@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.display_text import shown
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.display_text import shown
 from lozenge_upstream.normalise.declarations import IDENTITY_SEPARATOR
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
 from lozenge_upstream.normalise.mapping import Mapping
