@@ -8,21 +8,28 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from lozenge.contracts.avro import Codec
 from lozenge.host.address import published
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
 from lozenge.protocol.job_status import JobStatus
+from lozenge.streams.project import Streams
 from lozenge_deploy.hosts.host_process import HOSTS, HostProcess, host_processes
 from lozenge_deploy.supervision.job_process import JobProcess
 from tests.integration.deploy.sources import write_quick_tests
+from tests.integration.deploy.tutorial import Tutorial
 from tests.integration.deploy.worlds import OWN_JVM, World, running_world
-from tests.integration.harness import committed, event, send, wait_for, wider_events
+from tests.integration.harness import alerts, committed, event, send, wait_for, wider_events
+from tests.integration.upstream.in_process import run_until
+from tests.upstream.samples import as_upstream
 
 REALTIME = 'mode = "realtime"\n'
 
@@ -54,6 +61,35 @@ def test_each_alert_comes_once_whatever_ends_and_wherever_a_rule_runs(world: Wor
     _a_release_in_real_time_mode_replaces_it(world, two)
     _a_field_that_upstream_adds_starts_nothing_again(world, two)
     _a_signal_to_job_and_jvm_ends_it_in_order(world, two)
+
+
+def test_a_stream_of_ones_own_raises_its_first_alert_as_the_tutorial_says(
+    world: World, spark: SparkSession, tmp_path: Path
+) -> None:
+    tutorial = Tutorial("tutorial-streams.md", tmp_path / "plant", world.kafka)
+    topics = world.kafka.topics
+    if not any(agent.poll() is None for agent in world.agents):
+        world.start_agent()
+    said = {}
+    for command in tutorial.commands:
+        if command.startswith("lozenge deploy"):  # `lozenge up` makes them
+            streams = Streams.of(tutorial.folder / "upstream" / "streams")
+            ensure_topics(world.kafka, streams.get("readings").topics(topics, ()))
+        if command.startswith("lozenge peek"):
+            wait_for(lambda: alerts(world.kafka, "overheated"), "the alert")
+        said[command] = tutorial.run(command)
+        if command.startswith("python"):
+            run_until(
+                lambda found: found["lozenge_records_total"] == 60,
+                *(as_upstream(spark), world.kafka),
+                sources=("readings",),
+                streams=streams,
+                stream="readings",
+            )
+    assert "3 passed" in said["lozenge stream test readings"]
+    assert "overheated r1 is live" in next(text for command, text in said.items() if "deploy overheated" in command)
+    [alert] = alerts(world.kafka, "overheated")
+    assert (alert["entity"], alert["evidence"]["values"]["celsius"]) == ("press-0", "95.5")
 
 
 def _a_rule_moves_into_a_jvm_of_its_own_and_back(world: World, rule: str) -> None:

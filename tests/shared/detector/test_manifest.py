@@ -187,7 +187,7 @@ def test_the_stream_and_the_key_are_those_of_the_project() -> None:
     ("changed", "problem"),
     [
         ({"stream": "login"}, "tool.lozenge.stream: .*there is no stream login: name one of auth"),
-        ({"key": "device"}, "tool.lozenge.key: the stream auth has no key 'device', only card, terminal"),
+        ({"key": "wallet"}, "tool.lozenge.key: the stream auth has no key 'wallet', only card, terminal"),
     ],
 )
 def test_another_stream_or_key_is_refused_with_those_there_are(changed: dict[str, str], problem: str) -> None:
