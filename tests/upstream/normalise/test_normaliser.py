@@ -397,7 +397,10 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
         )
     },
     **{
-        f"read by {mode}": (iso(mti=mti, de39="000", de22=mode), {"entry_mode": how, "card_present": None})
+        f"read by {'nobody says what' if mode is ABSENT else mode}": (
+            iso(mti=mti, de39="000", de22=mode),
+            {"entry_mode": how, "card_present": None},
+        )
         for mti, mode, how in (
             *(("0100", mode, "chip") for mode in ("051", "950")),
             *(("0100", mode, "contactless") for mode in ("071", "072", "910")),
