@@ -89,7 +89,7 @@ def test_a_stream_of_ones_own_raises_its_first_alert_as_the_tutorial_says(
     assert "3 passed" in said["lozenge stream test readings"]
     assert "overheated r1 is live" in next(text for command, text in said.items() if "deploy overheated" in command)
     [alert] = alerts(world.kafka, "overheated")
-    assert (alert["entity"], alert["evidence"]["values"]["celsius"]) == ("press-0", "95.5")
+    assert (alert["entity"]["id"], alert["evidence"]["values"]["celsius"]) == ("press-0", "95.5")
 
 
 def _a_rule_moves_into_a_jvm_of_its_own_and_back(world: World, rule: str) -> None:

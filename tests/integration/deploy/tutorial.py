@@ -10,7 +10,8 @@ from lozenge.kafka.settings import KafkaSettings
 from tests.deploy.command import ROOT, invoke, surroundings
 
 _USUAL = "127.0.0.1:9092"
-"""The broker of `lozenge up`, which a tutorial's own programs name."""
+"""The broker of `lozenge up`, which a tutorial's own programs name, as they name the raw topics."""
+_RAW_TOPIC = r'produce\("(\w+)"'
 
 
 class Tutorial:
@@ -24,7 +25,9 @@ class Tutorial:
         (folder / "upstream" / "streams").mkdir(parents=True)
         (folder / "pyproject.toml").touch()
         for file, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", self._text, re.DOTALL):
-            (folder / file).write_text(content.replace(_USUAL, kafka.bootstrap), "utf-8")
+            here = content.replace(_USUAL, kafka.bootstrap)
+            here = re.sub(_RAW_TOPIC, lambda found: f'produce("{kafka.topics.prefixed(found[1])}"', here)
+            (folder / file).write_text(here, "utf-8")
 
     @property
     def commands(self) -> Iterator[str]:
@@ -37,8 +40,8 @@ class Tutorial:
         """What it prints; it must end with 0."""
         words = re.sub(r' -m "[^"]*"', "", command).split()
         given = (self.folder / words.pop()).read_text("utf-8") if words[-2:-1] == ["<"] else None
-        words = [word for word in words if word != "<"]
-        if words[0] == "lozenge" and given is None:
+        words = [self._kafka.topics.prefixed(w) if w.startswith("pay.") else w for w in words if w != "<"]
+        if words[0] == "lozenge" and words[1] != "test" and given is None:  # tests of pytest need files as streams
             run = invoke(*words[1:], cwd=self.folder, **self._variables)
         else:
             program = ["-m", "lozenge_deploy.cli"] if words[0] == "lozenge" else []
