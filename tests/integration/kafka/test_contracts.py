@@ -131,7 +131,8 @@ def test_group_offsets_with_metadata_are_seen_by_another_client(kafka: KafkaSett
 def _event(n: int) -> dict[str, Any]:
     rng = random.Random(n)
     moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=rng.randrange(10**13))
-    return {
+    absent = {field.name: None for field in AUTH.fields if field.optional}
+    return absent | {
         "event_id": ids.event_id("test", str(n)),
         "event_time": moment,
         "card_id": f"card_{n}",
@@ -144,5 +145,8 @@ def _event(n: int) -> dict[str, Any]:
         "currency": rng.choice(["EUR", "JPY", "KWD"]),
         "channel": "pos",
         "auth_result": "approved",
+        "card_present": rng.choice([None, True, False]),
+        "settlement_amount": rng.choice([None, Decimal(rng.randrange(10**12)).scaleb(-4)]),
+        "latitude": rng.choice([None, rng.uniform(-90, 90)]),
         "raw": {"source": "test", "topic": "AUTH-JSON", "partition": n % 4, "offset": n, "timestamp": moment},
     }  # fmt: skip
