@@ -38,7 +38,9 @@ def _clients_end_with_the_file() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _tools_share_a_host() -> Iterator[None]:
+def _tools_share_a_host(request: pytest.FixtureRequest) -> Iterator[None]:
+    if hasattr(request.config, "workerinput"):
+        worker_session()  # else what needs Spark in this process first would make it a client of the shared host
     with hosts_of_the_run():
         yield
 
