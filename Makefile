@@ -17,8 +17,8 @@ SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.
 # tests are short: Java's second compiler costs their JVMs more than it gives; nightly campaigns and benchmarks have it
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 $${JDK_JAVA_OPTIONS:-}"
 # above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too
-MAX_SPARK_STARTS ?= 22
-MAX_SPARK_STARTS_IN_ALL ?= 25
+MAX_SPARK_STARTS ?= 24
+MAX_SPARK_STARTS_IN_ALL ?= 27
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -8,8 +8,9 @@ import pytest
 FIRST = (
     "test_campaign.py",
     "test_author.py",
-    "test_upstream.py",
     "test_real_jobs.py",
+    "test_stream_releases.py",
+    "test_upstream.py",
     "test_realtime_aggregates.py",
     "test_realtime.py",
     "test_exactly_once.py",
