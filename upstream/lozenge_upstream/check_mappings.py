@@ -1,8 +1,8 @@
 """`python -m lozenge_upstream.check_mappings STREAM`: whether upstream can run every mapping of a stream, as JSON.
 
 The answer has `mappings`, a source and a raw topic each, and `problems`, all of all files at once, those of the samples
-among them. Nothing is written,
-and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, or its own files are wrong.
+among them. Nothing is written, and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, or
+its own files are wrong.
 """
 
 import json
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from lozenge.errors import LozengeError
 from lozenge.host.tool_host import tool_session
+from lozenge.process.standard_output import print_answer
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping_check import runnable
@@ -37,12 +37,7 @@ def answer(stream: str, streams: Streams, session: Callable[[], SparkSession]) -
 
 def main(stream: str) -> int:
     """Answers, and returns the exit code."""
-    try:
-        print(answer(stream, Streams.load(), lambda: tool_session("check", SPARK)))
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return print_answer(lambda: answer(stream, Streams.load(), lambda: tool_session("check", SPARK)))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from lozenge.errors import ConfigError, LozengeError, UsageError
+from lozenge.errors import ConfigError, UsageError
 from lozenge.host.tool_host import tool_session
+from lozenge.process.standard_output import print_answer
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
-from lozenge_upstream.normalise.mapping_check import runnable
+from lozenge_upstream.normalise.mapping_check import all_runnable
 from lozenge_upstream.normalise.mapping_files import wrong_mappings
 from lozenge_upstream.stream_samples import sample_files
 from lozenge_upstream.stream_samples.sample_run import run
@@ -57,10 +58,7 @@ def answer(stream: str, source: str, streams: Streams, session: Callable[[], Spa
         of = f" of the source {source}" if source else ""
         raise UsageError(f"testing the stream {stream}: it has no samples{of}", hint=_EXAMPLE.format(**names))
     spark = session()
-    checked = runnable(spark, read)
-    if checked.refused:
-        raise wrong_mappings(checked.refused)
-    mappings = {mapping.source: mapping for mapping in checked.usable}
+    mappings = {mapping.source: mapping for mapping in all_runnable(spark, read)}
     results = [result for each in wanted for result in run(spark, mappings[each.source], each)]
     without = sorted({*known} - {each.source for each in found}) if not source else []
     return json.dumps({"samples": [each.shown() for each in results], "without": without}, ensure_ascii=False)
@@ -72,12 +70,7 @@ def main() -> int:
     parser.add_argument("stream")
     parser.add_argument("source", nargs="?", default="", help="Of one of its mappings.")
     given = parser.parse_args()
-    try:
-        print(answer(given.stream, given.source, Streams.load(), lambda: tool_session("test", SPARK)))
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return print_answer(lambda: answer(given.stream, given.source, Streams.load(), lambda: tool_session("test", SPARK)))
 
 
 if __name__ == "__main__":

@@ -8,20 +8,19 @@ answered, 1 failed, 2 a person has to say more.
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lozenge.errors import LozengeError, UsageError
+from lozenge.errors import UsageError
 from lozenge.host.tool_host import tool_session
+from lozenge.process.standard_output import print_answer
 from lozenge.streams import folder
 from lozenge.streams.project import Streams, folders_in, streams_folder
+from lozenge.streams.release_files import as_folder
 from lozenge_upstream.normalise import mapping_files
-from lozenge_upstream.normalise.mapping_check import runnable
-from lozenge_upstream.normalise.mapping_files import wrong_mappings
+from lozenge_upstream.normalise.mapping_check import all_runnable
 from lozenge_upstream.stream_draft.draft import DraftRequest, StreamDraft, drafted, revised
 from lozenge_upstream.stream_draft.draft_files import definition_files, sample_file
 from lozenge_upstream.stream_draft.raw_records import RawText, records_in
@@ -72,15 +71,8 @@ def answer(
 
 def _tried(spark: SparkSession, draft: StreamDraft, records: list[RawText], now: datetime) -> list[TriedRecord]:
     """What the drafted files, read as any others, make of the records."""
-    with tempfile.TemporaryDirectory(prefix="lozenge-draft-") as where:
-        home = Path(where, draft.request.name)
-        for name, text in definition_files(draft).items():
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(text, "utf-8")
-        read = runnable(spark, mapping_files.read(home / folder.MAPPINGS, folder.read(home)))
-    if read.refused:
-        raise wrong_mappings(read.refused)
-    [mapping] = read.usable
+    with as_folder(definition_files(draft), draft.request.name) as home:
+        [mapping] = all_runnable(spark, mapping_files.read(home / folder.MAPPINGS, folder.read(home)))
     return try_records(spark, mapping, [(record.text.encode(), now) for record in records], TOKEN_KEY)
 
 
@@ -97,15 +89,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lozenge_upstream.draft_stream")
     parser.add_argument("request", help="The request, as a JSON object.")
     given = parser.parse_args()
-    try:
+
+    def answered() -> str:
         request = DraftRequest(**json.loads(given.request))
         content, where = sys.stdin.buffer.read(), streams_folder()
         streams = Streams.of(where) if any(folders_in(where)) else Streams(where, ())
-        print(answer(request, content, streams, lambda: tool_session("draft", SPARK), datetime.now(UTC)))
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+        return answer(request, content, streams, lambda: tool_session("draft", SPARK), datetime.now(UTC))
+
+    return print_answer(answered)
 
 
 if __name__ == "__main__":

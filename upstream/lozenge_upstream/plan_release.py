@@ -10,18 +10,18 @@ import sys
 
 import msgspec
 
-from lozenge.errors import LozengeError
 from lozenge.host.tool_host import tool_session
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import load
+from lozenge.process.standard_output import print_answer
 from lozenge.spark.kafka_source import bounded
 from lozenge.streams.folder import MAPPINGS, read
 from lozenge.streams.project import Streams
 from lozenge.streams.release_files import as_folder
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.mapping_check import runnable
-from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
+from lozenge_upstream.normalise.mapping_check import all_runnable, runnable
+from lozenge_upstream.normalise.mapping_files import Mappings
 from lozenge_upstream.releases.change_summary import ChangeSummary
 from lozenge_upstream.releases.compared_records import differences, names_of
 from lozenge_upstream.settings import UpstreamSettings
@@ -43,10 +43,8 @@ def answer(stream: str, request: PlanRequest, settings: UpstreamSettings, kafka:
     after = mapping_files.read(streams.mappings(definition), definition)
     before = _mappings_of(request.files, definition.name) if request.files is not None else Mappings([], [])
     spark = tool_session("plan", SPARK)
-    new = runnable(spark, after)
-    if new.refused:
-        raise wrong_mappings(new.refused)
-    old, key = runnable(spark, before), settings.token_key.get_secret_value().encode()
+    new, old = all_runnable(spark, after), runnable(spark, before).usable
+    key = settings.token_key.get_secret_value().encode()
     found = ChangeSummary(request.examples)
     for topic, ranges in request.ranges.items():
         one, other = (_of_topic(topic, each, kafka) for each in (old, new))
@@ -61,20 +59,19 @@ def _mappings_of(files: dict[str, str], stream: str) -> Mappings:
         return mapping_files.read(folder / MAPPINGS, read(folder))
 
 
-def _of_topic(topic: str, mappings: Mappings, kafka: KafkaSettings) -> Mapping | None:
-    return next((each for each in mappings.usable if kafka.topics.prefixed(each.topic) == topic), None)
+def _of_topic(topic: str, mappings: list[Mapping], kafka: KafkaSettings) -> Mapping | None:
+    return next((each for each in mappings if kafka.topics.prefixed(each.topic) == topic), None)
 
 
 def main(stream: str) -> int:
     """Answers, and returns the exit code."""
-    try:
+
+    def answered() -> str:
         settings, kafka = load(UpstreamSettings, KafkaSettings)
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=PlanRequest)
-        print(answer(stream, request, settings, kafka))
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+        return answer(stream, request, settings, kafka)
+
+    return print_answer(answered)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import json
 import sys
 from datetime import UTC, datetime
 
-from lozenge.errors import LozengeError, UsageError
+from lozenge.errors import UsageError
 from lozenge.host.tool_host import tool_session
+from lozenge.process.standard_output import print_answer
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping import Mapping
@@ -64,12 +65,7 @@ def main() -> int:
     parser.add_argument("stream")
     parser.add_argument("source", nargs="?", default="", help="Of one of its mappings.")
     given = parser.parse_args()
-    try:
-        print(answer(given.stream, given.source, sys.stdin.buffer.read(), UpstreamSettings.load()))
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return print_answer(lambda: answer(given.stream, given.source, sys.stdin.buffer.read(), UpstreamSettings.load()))
 
 
 if __name__ == "__main__":

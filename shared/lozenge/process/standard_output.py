@@ -1,10 +1,12 @@
-"""Standard output that has results alone, whatever an author's code writes there."""
+"""Standard output that has results alone: whatever an author's code writes there, and if there is no result."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
+
+from lozenge.errors import LozengeError
 
 
 @contextmanager
@@ -23,3 +25,13 @@ def for_results() -> Iterator[TextIO]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def print_answer(answer: Callable[[], str]) -> int:
+    """Prints what a tool answers; returns the exit code. An error for a person goes to standard error instead."""
+    try:
+        print(answer())
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -11,7 +11,7 @@ from lozenge.errors import first_line
 from lozenge.spark.internals import driver_jvm
 from lozenge_upstream.normalise.declarations import Local, TimestampText, all_within
 from lozenge_upstream.normalise.mapping import Mapping
-from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
+from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping, wrong_mappings
 from lozenge_upstream.normalise.normaliser import RAW, normalise
 from lozenge_upstream.normalise.times import spark_format
 
@@ -24,6 +24,14 @@ def runnable(spark: SparkSession, read: Mappings) -> Mappings:
     usable = [mapping for mapping in read.usable if not problems[mapping.source]]
     refused = [RefusedMapping(m.source, m.topic, problems[m.source]) for m in read.usable if problems[m.source]]
     return Mappings(usable, [*read.refused, *refused])
+
+
+def all_runnable(spark: SparkSession, read: Mappings) -> list[Mapping]:
+    """The mappings of `read`, if `spark` can run every one; raises ConfigError with every problem of all."""
+    found = runnable(spark, read)
+    if found.refused:
+        raise wrong_mappings(found.refused)
+    return found.usable
 
 
 def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
