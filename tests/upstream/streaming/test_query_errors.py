@@ -27,7 +27,7 @@ def test_a_summary_is_the_innermost_cause_or_the_first_line(text: str, sentence:
 
 
 def test_a_failed_query_says_what_a_restart_does() -> None:
-    error = failed(ValueError(OF_SPARK))
+    error = failed(ValueError(OF_SPARK), "upstream")
     assert error.message == "normalising: the query failed: " + summary(ValueError(OF_SPARK))
     assert "last committed offsets" in error.hint
     assert "the-token-key" not in str(error)
@@ -42,21 +42,24 @@ def test_a_failed_query_says_what_a_restart_does() -> None:
     ],
 )
 def test_records_that_are_gone_while_it_runs_lead_to_the_command_that_accepts_the_loss(cause: str) -> None:
-    error = failed(ValueError(f"[STREAM_FAILED] terminated\nCaused by: {cause}\n at org.apache.spark"))
+    error = failed(
+        ValueError(f"[STREAM_FAILED] terminated\nCaused by: {cause}\n at org.apache.spark"), "upstream-login"
+    )
     assert error.message == f"normalising: raw records to read next are gone: {cause}"
-    assert "`lozenge offsets upstream` accepts the loss" in error.hint
+    assert "`lozenge offsets upstream-login` accepts the loss" in error.hint
 
 
 def test_an_error_for_a_person_stays_as_it_is() -> None:
     error: LozengeError = BrokerUnavailable("writing: no broker", hint="check it")
-    assert failed(error) is error
+    assert failed(error, "upstream") is error
 
 
 def test_a_timestamp_that_spark_cannot_read_is_named_with_the_way_out() -> None:
     error = failed(
         ValueError(
             "[STREAM_FAILED] terminated\nCaused by: java.lang.ArithmeticException: long overflow\n at org.apache.spark"
-        )
+        ),
+        "upstream",
     )
     assert "counts in nanoseconds" in error.message
     assert "`lozenge offsets upstream" in error.hint

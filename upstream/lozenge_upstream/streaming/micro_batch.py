@@ -104,7 +104,7 @@ def run(
             _watch(query, lambda: progress.report(query, position.lag()), ended)
             if writer.close(stop_seconds):
                 if writer.failure is not None:
-                    raise failed(writer.failure)
+                    raise failed(writer.failure, name)
             else:
                 logging.logger().warning("batch aborted: it exceeded the stop timeout; its records are processed again")
             deadline = time.monotonic() + _PROGRESS_SECONDS
@@ -112,7 +112,7 @@ def run(
                 time.sleep(0.02)
             progress.report(query, position.lag())
         except StreamingQueryException as error:
-            raise failed(writer.failure or error) from None
+            raise failed(writer.failure or error, name) from None
         finally:
             with suppress(Exception):  # it has ended by itself, or with its JVM
                 query.stop()

@@ -15,21 +15,21 @@ def summary(error: Exception) -> str:
     return (causes or lines or [type(error).__name__])[-1 if causes else 0][:500]
 
 
-def failed(error: Exception) -> LozengeError:
-    """The error of a query, for a person."""
+def failed(error: Exception, app: str) -> LozengeError:
+    """The error of a query of the normaliser `app`, for a person."""
     if isinstance(error, LozengeError):
         return error
     if is_timestamp_overflow(error):
         return UnreadableTimestamp(
             "normalising: a raw record has a Kafka timestamp that Spark cannot read: more than 9223372036854775 "
             "milliseconds, so its producer counts in nanoseconds",
-            hint="nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets upstream --topic TOPIC "
+            hint=f"nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets {app} --topic TOPIC "
             '--to "PARTITION:OFFSET"` resumes after it; set message.timestamp.after.max.ms on the topic',
         )
     if are_records_gone(error):
         return LozengeError(
             f"normalising: raw records to read next are gone: {summary(error)}",
-            hint="the next start names their topic, partition and offsets; `lozenge offsets upstream` accepts the loss",
+            hint=f"the next start names their topic, partition and offsets; `lozenge offsets {app}` accepts the loss",
         )
     return LozengeError(
         f"normalising: the query failed: {summary(error)}", hint="a restart resumes at the last committed offsets"

@@ -66,7 +66,7 @@ def run(
                 while not ended() and not query.awaitTermination(_QUERY_POLL_SECONDS):  # type: ignore[arg-type]
                     batches.commit()
         except StreamingQueryException as error:
-            raise failed(error) from None
+            raise failed(error, name) from None
         finally:
             with suppress(Exception):  # it has ended by itself, or with its JVM
                 query.stop()
