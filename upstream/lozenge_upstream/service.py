@@ -11,17 +11,16 @@ Ids and bytes depend on the raw record alone. A record that is in the raw topic 
 
 Any number of instances share the raw partitions (see `group_membership`); an instance without partitions waits. The
 group's offsets are the only truth. The owner of a partition makes a new Spark checkpoint and resumes at the group's
-offset; without one it starts at the earliest record. To replay, use
-`lozenge offsets upstream`.
+offset; without one it starts at the earliest record. `lozenge offsets` with the name of the normaliser replays.
 
 One query holds all sources, so a batch has one commit. A source whose mapping is refused is no part of it: its raw
 records wait and count as lag, and a metric and the log name it.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from pyspark.sql import SparkSession
 
@@ -77,7 +76,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         releases = StreamReleases(kafka, followed, reader, metrics.stream_release.refused)
         first = releases.first()
         slots = _task_slots(settings, first)
-        # Spark takes seconds to start, so the rest is prepared concurrently
+        # Spark takes seconds to start, so what does not need it is done concurrently
         sessions: SessionProvider = OwnJvm()
         starting = ThreadPoolExecutor(1).submit(
             sessions.start, SessionRequest(app, slots, settings.memory_mb, conf=SPARK)
@@ -85,8 +84,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         log = logging.logger()
         if settings.is_demo_key and first.target.stream.tokens:
             log.warning("tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before real data comes")
+        releases.begin(starting, slots if settings.mode == "realtime" else None, first)
         spark = starting.result()
-        releases.begin(spark, slots if settings.mode == "realtime" else None, first)
         show_in_force(releases.in_force, metrics)
         with sessions.held(spark, "normalising", lambda: stop.requested), Reporter(metrics, kafka) as reporter:
             Instance(spark, kafka, settings, releases, metrics, reporter).run(lambda: stop.requested)
@@ -151,10 +150,8 @@ class Instance:
                     assignment.partitions, progress, ended=lambda: ended() or self._releases.poll()
                 )
 
-    @contextmanager
-    def _position(self, release: UpstreamRelease) -> Iterator[Position]:
-        with closing(Position(self._kafka, self._app, release.target, release.id, release.waiting)) as position:
-            yield position
+    def _position(self, release: UpstreamRelease) -> closing[Position]:
+        return closing(Position(self._kafka, self._app, release.target, release.id, release.waiting))
 
     def _worker(self, release: UpstreamRelease, sink: Sink, position: Position) -> PartitionWorker:
         queries = Queries(

@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,9 @@ class Scene:
             try:
                 with closing(FollowedStream(self.kafka, "auth")) as followed:
                     releases = StreamReleases(self.kafka, followed, reader, self.metrics.stream_release.refused)
-                    releases.begin(spark, 4 if given.mode == "realtime" else None, releases.first())
+                    starting = Future[SparkSession]()
+                    starting.set_result(spark)
+                    releases.begin(starting, 4 if given.mode == "realtime" else None, releases.first())
                     reporter = Reporter(self.metrics, self.kafka)
                     Instance(spark, self.kafka, given, releases, self.metrics, reporter).run(
                         lambda: stop.is_set() or bool(failed)

@@ -1,5 +1,6 @@
 """A requested release is in force once all of it is good; a bad one changes nothing and is answered with problems."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +71,9 @@ class Scene:
         return StreamReleases(KAFKA, scene, scene, self.refusing.append)
 
     def begun(self, slots: int | None = None) -> StreamReleases:
-        spark: Any = None
-        releases = self.releases()
-        releases.begin(spark, slots, releases.first())
+        releases, starting = self.releases(), Future[Any]()
+        starting.set_result(None)
+        releases.begin(starting, slots, releases.first())
         return releases
 
     def settled(self, releases: StreamReleases) -> bool:

@@ -59,16 +59,18 @@ class StreamReleases:
         except LozengeError as error:
             return self._instead_of_refused(error)
 
-    def begin(self, spark: SparkSession, slots: int | None, first: UpstreamRelease) -> None:
-        """Puts `first` in force, or its fallback if `spark` cannot run it; `slots` limits Real-Time Mode.
+    def begin(self, starting: "Future[SparkSession]", slots: int | None, first: UpstreamRelease) -> None:
+        """Puts `first` in force, or its fallback if Spark cannot run it; `slots` limits Real-Time Mode.
 
-        Raises as `first` does.
+        The schema of what was in force before is announced while Spark starts. Raises as `first` does.
         """
-        self._spark, self._slots = spark, slots
-        state = self._followed.state
-        if state.is_proved or first.number != state.to_run or state.deployment is None:
-            self.in_force = self._ready(first)
+        state, self._slots = self._followed.state, slots
+        if state.is_proved or first.number != state.to_run:
+            self._announce(first)
+            self._spark = starting.result()
+            self.in_force = first.checked(self._spark)
             return
+        self._spark = starting.result()
         try:
             self.in_force = self._ready(first, whole=True)
         except Retryable:
@@ -138,8 +140,11 @@ class StreamReleases:
                     "Real-Time Mode, one for each",
                     hint="stop upstream, deploy with --no-wait, and start it: it then has as many as the release needs",
                 )
-        settle_ids(self._kafka, (), [found.target.stream.schema_by_text])
+        self._announce(found)
         return found
+
+    def _announce(self, release: UpstreamRelease) -> None:
+        settle_ids(self._kafka, (), [release.target.stream.schema_by_text])
 
     def _whole(self, release: UpstreamRelease) -> UpstreamRelease:
         if release.problems:
