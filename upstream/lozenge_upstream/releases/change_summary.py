@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lozenge.contracts.card_numbers import masked
+from lozenge.contracts.display_text import shown
 from lozenge_upstream.normalise.field_checks import EVENT_TIME
 from lozenge_upstream.normalise.normaliser import SKIPPED
 from lozenge_upstream.releases.compared_records import DEAD_LETTER, EVENT, SKIP, Difference, outcome
@@ -79,7 +79,7 @@ def _shown(name: str, value: str | None) -> str | None:
             return datetime.fromtimestamp(int(value) / 1e6, UTC).isoformat()
         except (ValueError, OverflowError, OSError):
             return value
-    return None if value is None else masked(value)
+    return None if value is None else shown(value)
 
 
 def _words(reason: str | None) -> str:
