@@ -48,11 +48,16 @@ def await_quietly(control: "Control", wanted: "DeploymentSpec", timeout: float) 
 
 
 def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: OutputFormat) -> None:
-    """A table at once; JSON only if nothing else follows, so that the output is one document."""
+    """The changes of a detector, as `show_rows` shows them."""
+    show_rows(changes, {"detector": detector, "changes": changes, "status": None}, final, output)
+
+
+def show_rows(rows: list[dict[str, Any]], document: dict[str, Any], final: bool, output: OutputFormat) -> None:
+    """A table at once; as JSON the `document`, only if nothing else follows, so that the output is one document."""
     if output is not OutputFormat.JSON:
-        show(changes, output)
+        show(rows, output)
     elif final:
-        show([{"detector": detector, "changes": changes, "status": None}], output)
+        show([document], output)
 
 
 class _Progress:

@@ -4,18 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from lozenge.contracts.record import format_positions
-from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import bounds, read
+from lozenge.kafka.topic_reader import bounds, read_log
 from lozenge.protocol.coverage import STARTED, CoverageSegment
 
 Since = dict[str, dict[int, int]]
 """Raw offsets by topic and partition."""
-_DECODER = msgspec.json.Decoder(CoverageSegment)
 
 
 class ReleaseChange(NamedTuple):
@@ -36,11 +32,7 @@ def coverage_end(kafka: KafkaSettings, app: str) -> int:
 
 def segments_since(kafka: KafkaSettings, app: str, offset: int = 0) -> list[CoverageSegment]:
     """The segments of a normaliser from that offset of their topic on; raises BrokerUnavailable."""
-    topic = kafka.topics.detector(app).coverage
-    if topic not in partitions(kafka):
-        return []
-    rows = (row_of(message, lambda _, value: _DECODER.decode(value)) for message in read(kafka, topic, {0: offset}))
-    return [row for row in rows if row is not None]
+    return read_log(kafka, kafka.topics.detector(app).coverage, CoverageSegment, offset)
 
 
 def begun(segments: Iterable[CoverageSegment], release: str) -> Since:

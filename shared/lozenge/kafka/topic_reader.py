@@ -56,15 +56,17 @@ def read(
                     unread.discard(message.partition())
 
 
-def read_log(kafka: KafkaSettings, topic: str, kind: type[T]) -> list[T]:
-    """Every entry of a log in one partition, the oldest first; none if there is no such topic.
+def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) -> list[T]:
+    """Every entry of a log in one partition from offset `begin` on, the oldest first; none if there is no such topic.
 
     Entries are `kind` as JSON; any other record is logged and skipped. Raises BrokerUnavailable.
     """
     if topic not in partitions(kafka):
         return []
     decoder = msgspec.json.Decoder(kind)
-    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in retained(kafka, topic, 1))
+    [(earliest, _)] = bounds(kafka, topic, 1).values()
+    records = read(kafka, topic, {0: max(begin, earliest)})
+    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in records)
     return [row for row in rows if row is not None]
 
 

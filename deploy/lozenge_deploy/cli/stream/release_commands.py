@@ -8,7 +8,7 @@ import typer
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
-from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT
+from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, show_rows
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -74,13 +74,10 @@ def deploy(
     files = files_of(streams.folder / definition.name)
     candidate = release_deploy.prepare(kafka, definition, files)
     check_mappings(definition.name)
-    if output is not OutputFormat.JSON:
-        show(candidate.changes, output)
+    _show_changes(name, candidate.changes, dry_run and candidate.refusal is None, output)
     if candidate.refusal is not None:
         raise candidate.refusal
     if dry_run:
-        if output is OutputFormat.JSON:
-            show([{"stream": definition.name, "changes": candidate.changes, "since": None}], output)
         return
     covered = coverage_end(kafka, definition.app)
     wanted = release_deploy.request(kafka, candidate, message)
@@ -108,11 +105,8 @@ def rollback(
     state = present_state(kafka, name)
     request, _ = release_requests.rollback_of(state, to, message)
     rows = [{"field": "release", "current": release_name(state.to_run), "new": release_name(request.release)}]
-    if output is not OutputFormat.JSON:
-        show(rows, output)
+    _show_changes(name, rows, dry_run, output)
     if dry_run:
-        if output is OutputFormat.JSON:
-            show([{"stream": name, "changes": rows, "since": None}], output)
         return
     # the folder that upstream finds where it runs may be another one: any start of it counts
     earlier = state.releases.get(request.release)
@@ -146,6 +140,10 @@ def history(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
 
     rows = change_rows(changes(segments_since(KafkaSettings.load(), Streams.load().get(name).app)))
     show_readable(rows, output, f"no upstream has run for {name}")
+
+
+def _show_changes(stream: str, changes: list[dict[str, Any]], final: bool, output: OutputFormat) -> None:
+    show_rows(changes, {"stream": stream, "changes": changes, "since": None}, final, output)
 
 
 def _await(

@@ -77,12 +77,11 @@ def _before(state: StreamState) -> int:
 
 
 def _request(state: StreamState, number: int, what: str, reason: str) -> StreamDeployment:
+    earlier = state.deployment.fallback if state.deployment is not None else FOLDER
     # what was requested last and is not answered may be wrong: then its own fallback is the last good one
-    unproved = state.deployment is not None and not state.is_proved
-    good = state.deployment.fallback if unproved and state.deployment is not None else state.to_run
-    if good == number:
-        good = state.deployment.fallback if state.deployment is not None else FOLDER
-    return StreamDeployment(state.stream, uuid4().hex[:12], number, good, what, user_name(), reason)
+    good = state.to_run if state.is_proved else earlier
+    fallback = good if good != number else earlier
+    return StreamDeployment(state.stream, uuid4().hex[:12], number, fallback, what, user_name(), reason)
 
 
 def make(kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Request]) -> StreamDeployment:
