@@ -48,8 +48,7 @@ class Schema:
     @property
     def identity(self) -> tuple[str, int, str]:
         """Name, version and content: an event schema gains fields within a version, and each content has its own id."""
-        content = json.dumps(self.definition, sort_keys=True)
-        return self.name, self.version, hashlib.sha256(content.encode()).hexdigest()
+        return self.name, self.version, _content(self.text)
 
     @property
     def leaves(self) -> dict[str, Leaf]:
@@ -59,6 +58,12 @@ class Schema:
     def with_id(self, id: int) -> "Schema":
         """The same version under another id."""
         return replace(self, id=id)
+
+
+@cache
+def _content(text: str) -> str:
+    """A digest of what a schema says, however its text is written; views need it with every record."""
+    return hashlib.sha256(json.dumps(json.loads(text), sort_keys=True).encode()).hexdigest()
 
 
 def _leaves(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Leaf]]:
