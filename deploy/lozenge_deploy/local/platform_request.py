@@ -20,9 +20,10 @@ PORT = 9092
 
 @dataclass(frozen=True)
 class Requested:
-    """The broker's port on loopback, generated records per second, the routing file or "", and `normalisers`.
+    """The broker's port on loopback, generated records per second, and the routing file or "".
 
-    These are the instances of each normaliser that has not one. Of `held` none runs: its offsets are being reset.
+    `normalisers` has the number of instances of each normaliser that was scaled; the others have one. `held` is the
+    normaliser of which no instance runs, because its offsets are being reset; "" if there is none.
     """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT

@@ -1,6 +1,7 @@
 """Reads which release of a stream is requested and in force, once or as it becomes."""
 
 import time
+from contextlib import suppress
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import CompactedTopic
@@ -30,10 +31,8 @@ class FollowedStream:
     def poll(self) -> StreamState:
         """Takes what has come, without waiting, and returns the state. A broker that is away brings nothing."""
         if self._rows is None and time.monotonic() >= self._look_at:
-            try:
+            with suppress(BrokerUnavailable):
                 self._begin()
-            except BrokerUnavailable:
-                self._look_at = time.monotonic() + LOOK_SECONDS
         elif self._rows is not None:
             list(self._rows.poll(0.0))
         return self.state

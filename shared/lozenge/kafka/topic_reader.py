@@ -64,15 +64,16 @@ def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) ->
     if topic not in partitions(kafka):
         return []
     decoder = msgspec.json.Decoder(kind)
-    [(earliest, _)] = bounds(kafka, topic, 1).values()
-    records = read(kafka, topic, {0: max(begin, earliest)})
-    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in records)
+    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in retained(kafka, topic, 1, begin))
     return [row for row in rows if row is not None]
 
 
-def retained(kafka: KafkaSettings, topic: str, count: int) -> Iterator[Message]:
-    """Every committed record that `topic` still has; raises BrokerUnavailable."""
-    yield from read(kafka, topic, {p: earliest for p, (earliest, _) in bounds(kafka, topic, count).items()})
+def retained(kafka: KafkaSettings, topic: str, count: int, begin: int = 0) -> Iterator[Message]:
+    """Every committed record that `topic` still has, in each partition from offset `begin` on.
+
+    Raises BrokerUnavailable.
+    """
+    yield from read(kafka, topic, {p: max(begin, earliest) for p, (earliest, _) in bounds(kafka, topic, count).items()})
 
 
 def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int, int]]:
