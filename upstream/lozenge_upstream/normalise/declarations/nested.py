@@ -1,6 +1,6 @@
 """Records, lists and maps within an event, made of raw fields by transforms of their own; and any transform at all."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -100,24 +100,24 @@ for _model in (RecordOf, Container, ListOf, MapOf):
 
 def ways(spec: Transform) -> Iterator[Steps]:
     """The way to every raw field that it reads, also within lists and maps, with 0 and `ANY_KEY` for their elements."""
-    if isinstance(spec, RecordOf):
-        for each in spec.fields.values():
-            yield from ways(each)
-    elif isinstance(spec, Container):
-        yield from (_within(spec, way) for way in ways(spec.of))
-    else:
-        yield from map(any_element, spec.paths)
+    return _ways(spec, lambda each: each.paths)
 
 
 def exact_ways(spec: Transform) -> Iterator[Steps]:
     """The same for the raw fields of which a JSON number has to keep all of its digits."""
+    exact = Decimal | MinorUnits | Number | TimestampEpoch
+    return _ways(spec, lambda each: (each.path,) if isinstance(each, exact) else ())
+
+
+def _ways(spec: Transform, paths_of: Callable[[Transform], tuple[str, ...]]) -> Iterator[Steps]:
+    """The way to each of the paths that `paths_of` has of the transforms that are no record, list or map."""
     if isinstance(spec, RecordOf):
         for each in spec.fields.values():
-            yield from exact_ways(each)
+            yield from _ways(each, paths_of)
     elif isinstance(spec, Container):
-        yield from (_within(spec, way) for way in exact_ways(spec.of))
-    elif isinstance(spec, Decimal | MinorUnits | Number | TimestampEpoch):
-        yield any_element(spec.path)
+        yield from (_within(spec, way) for way in _ways(spec.of, paths_of))
+    else:
+        yield from map(any_element, paths_of(spec))
 
 
 def containers(spec: Transform) -> Iterator[str]:
