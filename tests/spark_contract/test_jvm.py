@@ -35,6 +35,7 @@ def test_functions_of_columns_are_looked_up_once(spark: SparkSession, monkeypatc
     def column() -> Column:
         return F.concat(F.upper(F.lit("x")), F.col("id").cast("string"), F.lit("y"))
 
+    monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", False)
     column()
     client, sent = driver_jvm.java(spark)._gateway_client, list[str]()
     send = client.send_command
