@@ -115,12 +115,14 @@ def rollback(
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.change_plan import plan_rollback
+    from lozenge_deploy.operations.input_check import deployed_by
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
         history = control.history(present.detector)
-        wanted, changes = plan_rollback(kafka, present, history, to=to, state=state, message=message)
+        deployed = deployed_by(kafka, control.spec)
+        wanted, changes = plan_rollback(kafka, present, history, deployed, to=to, state=state, message=message)
         show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
             await_change(control, control.apply(wanted, after=present), limit, output, changes=changes)

@@ -13,6 +13,7 @@ from lozenge.errors import ToolchainError, UsageError, first_line
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec, HistoryEvent
 from lozenge_deploy.operations import scaling, sharing_check, state_migration, throttle
+from lozenge_deploy.operations.input_check import Deployed, refuse_cycle
 from lozenge_deploy.operations.release_diff import (
     RESUMES,
     Rows,
@@ -31,6 +32,7 @@ def plan_rollback(
     kafka: KafkaSettings,
     present: DeploymentSpec,
     history: Sequence[HistoryEvent],
+    deployed: Deployed,
     *,
     to: str | None,
     state: str | None,
@@ -38,14 +40,15 @@ def plan_rollback(
 ) -> tuple[DeploymentSpec, Rows]:
     """The spec that rolls back `to` a release, or to the previous live one, and its changes as rows.
 
-    Settings that the earlier release does not have are dropped. Raises UsageError if there is no earlier release,
-    or if its state policy is refused.
+    Settings that the earlier release does not have are dropped. Raises UsageError if there is no earlier release, if
+    its state policy is refused, or if it closes a cycle of detectors that read each other's alerts.
     """
     releases, name = Releases(kafka), present.detector
     to = to or _previous_live(present, history)
     new, current = releases.get(name, to), releases.get(name, present.release)
     if new.name == current.name:
         raise UsageError(f"rolling {name} back: {to} is deployed already", hint=f"`lozenge history {name}`")
+    refuse_cycle(new, deployed)
     policy = state or state_migration.rollback_policy(current, new)
     if refusal := state_migration.refused(current, new, policy) or scaling.refused(
         new, present.instances, kafka.partitions, policy

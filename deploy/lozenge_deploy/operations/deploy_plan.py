@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.contracts.topics import reference_list
-from lozenge.detector.description import Description
 from lozenge.detector.tables.declared_table import lists_of
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
+from lozenge_deploy.operations.input_check import deployed_by, require_input
 from lozenge_deploy.operations.release_diff import (
     RESUMES,
     Rows,
@@ -119,7 +119,7 @@ def prepare(
         tests = running_tests(folder, python, test_limit)
         passed = testing.enter_context(tests) if not proof.exists() else None
         built = described(parts, python)
-        _require_input(name, built.description, kafka)
+        require_input(built.description, kafka, deployed_by(kafka, control.spec))
         release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
         present = None
         if current is not None:
@@ -141,17 +141,3 @@ def prepare(
             before = before.updated(state=state_migration.rollback_policy(release, present))
     applied_policy = policy if present else "keep"
     return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal, unchecked)
-
-
-def _require_input(name: str, described: Description, kafka: KafkaSettings) -> None:
-    stream, key = described.stream, described.declaration.key
-    source = stream.events(kafka.topics, key)
-    if source not in partitions(kafka):
-        variable, of = "REKEYS", ""
-        if stream.members:
-            variable, of = "MERGES", f" for {' and '.join(each.name for each in stream.members)}"
-        setting = f"LOZENGE_UPSTREAM_{variable}='[\"{stream.key(key)}\"]'{of}"
-        raise UsageError(
-            f"deploying {name}: it reads {source}, which does not exist",
-            hint=f"make upstream write it: {setting}, then deploy again",
-        )

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from lozenge.detector.input_stream import together
 from lozenge.detector.manifest import value_at
 from lozenge.errors import UsageError
+from lozenge.streams.alert_stream import alert_stream
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
 from lozenge.toolchain import cache_path
@@ -130,6 +131,8 @@ def parts_of(folder: Path) -> Parts:
 
 def _stream_of(folder: Path) -> StreamDefinition:
     declared = value_at(tomllib.loads((folder / "pyproject.toml").read_text("utf-8")), "tool", "lozenge") or {}
+    if watched := declared.get("alerts_of"):
+        return alert_stream(str(watched), str(declared.get("key", "")))
     several = declared.get("streams")
     names = several if isinstance(several, list) and several else [declared.get("stream", "")]
     streams = Streams.load(folder)

@@ -24,7 +24,7 @@ class DetectorFolder:
     stream: StreamDefinition
 
     def input(self, topics: Topics) -> str:
-        """The canonical topic that it reads."""
+        """The topic that it reads."""
         return self.stream.events(topics, self.declaration.key)
 
 
@@ -49,8 +49,9 @@ def _found(file: Path, streams: Streams) -> DetectorFolder:
 
 
 def streams_of(detectors: Sequence[DetectorFolder]) -> list[StreamDefinition]:
-    """The streams that these detectors read, alone or with others, by name."""
-    found = {each.name: each for detector in detectors for each in detector.stream.members or (detector.stream,)}
+    """The streams of folders that these detectors read, alone or with others, by name."""
+    read = [detector.stream for detector in detectors if not detector.stream.alerts_of]
+    found = {each.name: each for stream in read for each in stream.members or (stream,)}
     return [found[name] for name in sorted(found)]
 
 

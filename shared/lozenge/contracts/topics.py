@@ -68,7 +68,8 @@ _TRANSIENT: Mapping[str, str] = {
 }
 # PCI DSS 10.5.1 asks for a year.
 _KEPT_13_MONTHS: Mapping[str, str] = kept_for(timedelta(days=396))
-_KEPT_30_DAYS: Mapping[str, str] = kept_for(timedelta(days=30))
+ALERT_RETENTION = timedelta(days=30)
+_KEPT_30_DAYS: Mapping[str, str] = kept_for(ALERT_RETENTION)
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
 
 

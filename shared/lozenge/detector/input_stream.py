@@ -4,16 +4,19 @@ from collections.abc import Sequence
 
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, UsageError
+from lozenge.streams.alert_stream import alert_stream
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import merged
 from lozenge.streams.project import Streams
 
 
 def stream_of(declaration: Manifest, streams: Streams, origin: str) -> StreamDefinition:
-    """The stream that a detector reads, or several merged by its key.
+    """The stream that a detector reads, several merged by its key, or the alerts of another detector.
 
     Raises ConfigError if there is no such stream, if one has no such key, or if they do not fit together.
     """
+    if declaration.alerts_of:
+        return alert_stream(declaration.alerts_of, declaration.key)
     names, key = declaration.streams or (declaration.stream,), declaration.key
     found, problems = list[StreamDefinition](), list[str]()
     for name in names:

@@ -66,6 +66,10 @@ class Manifest(_Section):
     of them. An event has its `stream`, and null in the fields of the others. Upstream must merge all of them by that
     key (`LOZENGE_UPSTREAM_MERGES`)."""
 
+    alerts_of: Annotated[str, Field(pattern="^([a-z][a-z0-9_]*)?$")] = ""
+    """Instead of `stream`: a detector whose alerts are its events, each with the id of the alert. `key` is the entity
+    of these alerts. No detector reads its own alerts, be it through others."""
+
     key: str = ""
     """The entity of its alerts, and the key of its input topic: one of the stream's keys, the first unless set. All
     events of one entity are in one partition, in their order. Upstream must write the copy of the events that has this
@@ -132,13 +136,17 @@ class Manifest(_Section):
         return given
 
     @model_validator(mode="after")
-    def _several_streams_need_a_key(self) -> "Manifest":
+    def _the_input_is_named_once(self) -> "Manifest":
         if self.streams and self.stream:
             raise ValueError("stream names one stream, and streams several: remove one of them")
         if self.streams and not self.key:
             raise ValueError('streams needs key = "...": an entity that all of them have')
         if len(set(self.streams)) < len(self.streams):
             raise ValueError("streams names a stream twice")
+        if self.alerts_of and (self.stream or self.streams):
+            raise ValueError("alerts_of names what it reads, and so does stream: remove one of them")
+        if self.alerts_of and not self.key:
+            raise ValueError('alerts_of needs key = "...": the entity of those alerts')
         return self
 
     @model_validator(mode="after")
@@ -263,6 +271,11 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
         for problem in error.errors():
             field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
             problems.append(f"{field}{_line(text, problem['loc'])}: {problem['msg']}")
+    else:
+        if declaration.alerts_of == name:
+            problems.append(
+                f"tool.lozenge.alerts_of{_line(text, ('alerts_of',))}: a detector cannot read its own alerts"
+            )
     if problems:
         raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
     return str(name), str(version), declaration

@@ -36,7 +36,7 @@ class Identity:
 
     @property
     def input(self) -> str:
-        """The canonical topic with the detector's key."""
+        """The topic of its events, by the detector's key."""
         return self.stream.events(self.topics, self.key)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from lozenge.contracts.schemas import Schema, derived_id, settled
+from lozenge.contracts.schemas import Schema, derived_id, newest, packaged, settled
 from lozenge.contracts.topics import UPSTREAM, Topic, Topics, kept_for
 from lozenge.durations import TextDuration
 from lozenge.streams.fields import Field, fields_of, on_the_wire
@@ -22,7 +22,7 @@ from lozenge.streams.union_schema import STREAM, reader
 SCHEMA_VERSION = 1
 """The version in the names of a stream's topics. Within it schemas change FULL_TRANSITIVE-compatibly alone."""
 RETENTION, FUTURE_CAP = timedelta(days=7), timedelta(minutes=10)
-_EVENT = "event."
+_EVENT, _ALERT = "event.", "alert"
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
 _HEAD = (
     {
@@ -60,6 +60,8 @@ class StreamDefinition(BaseModel):
 
     `members` are the streams whose events it carries, if it is merged of several (`lozenge.streams.merged`). Such a
     definition is for readers: upstream writes the events of its members.
+
+    `alerts_of` is the detector whose alerts are its events, if it is one of alerts (`lozenge.streams.alert_stream`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,6 +79,7 @@ class StreamDefinition(BaseModel):
     sources: tuple[str, ...] = ()
     avro: dict[str, Any]
     members: tuple["StreamDefinition", ...] = ()
+    alerts_of: str = ""
 
     @property
     def primary(self) -> str:
@@ -117,13 +120,17 @@ class StreamDefinition(BaseModel):
     @property
     def schemas(self) -> list[Schema]:
         """Those of the records in its topic, under the ids that this process uses."""
+        if self.alerts_of:
+            return [schema for schema in packaged() if schema.name == _ALERT]
         return [each.event_schema for each in self.members or (self,)]
 
     def readers(self, written: Iterable[Schema]) -> dict[Schema, Schema]:
         """As what records of the schemas `written` are read; each is a version of one of its `schemas`.
 
-        All of the readers have the same fields, which are the columns of its events.
+        All of the readers have the same fields, which are the columns of its events; those of an alert become them.
         """
+        if self.alerts_of:
+            return dict.fromkeys(written, newest(_ALERT))
         if not self.members:
             return dict.fromkeys(written, self.event_schema)
         records = [(each.name, each.avro) for each in self.members]
@@ -155,12 +162,19 @@ class StreamDefinition(BaseModel):
 
     def events(self, topics: Topics, key: str = "") -> str:
         """Its topic with the events keyed by `key`."""
+        if self.alerts_of:
+            return topics.detector(self.alerts_of).alerts
         if self.members:
             return topics.merged(self.primary)
         return topics.events(self.name, None if self.key(key) == self.primary else key)
 
     def topics(self, topics: Topics, copies: Collection[str]) -> list[Topic]:
-        """Its topics: raw ones, events and `copies` by other keys, and what its normaliser writes next to them."""
+        """Its topics: raw ones, events and `copies` by other keys, and what its normaliser writes next to them.
+
+        None if it is one of alerts: those are in a topic of their detector.
+        """
+        if self.alerts_of:
+            return []
         names = [*map(topics.prefixed, self.raw_topics), self.events(topics)]
         names += [self.events(topics, key) for key in copies]
         records = [Topic(name, topics.partitions, kept_for(self.retention)) for name in names]

@@ -29,6 +29,7 @@ from lozenge.contracts.record import RecordPosition
 from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.durations import duration
+from lozenge.streams.alert_stream import event_of
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.fields import DECIMAL, TEXT, TIME, Field
 from lozenge.streams.project import Streams, streams_folder
@@ -75,7 +76,7 @@ def events(partials: Iterable[PartialEvent], stream: StreamDefinition | None = N
     for a value of another type, and for a dead letter that holds no event.
     """
     of = the_stream(stream)
-    return [_complete(_of_dead_letter(each, number), number, of) for number, each in enumerate(partials, 1)]
+    return [_complete(_of_dead_letter(each, number, of), number, of) for number, each in enumerate(partials, 1)]
 
 
 def event_table(complete: Iterable[CompleteEvent], key: str, stream: StreamDefinition) -> pa.Table:
@@ -107,13 +108,15 @@ def positions(batch: pa.Table) -> list[RecordPosition]:
     return [(own["partition"], own["offset"]) for own in owns]
 
 
-def _of_dead_letter(partial: PartialEvent, number: int) -> PartialEvent:
+def _of_dead_letter(partial: PartialEvent, number: int, stream: StreamDefinition) -> PartialEvent:
     """The event of a dead letter; any other partial event as it is."""
     if not isinstance(partial, Mapping):
         raise ValueError(f"event {number} is {partial!r}; pass a list of dictionaries, as run(detector, [{{...}}])")
     if not {"value", "headers"} <= partial.keys():
         return partial
     value = partial["value"]
+    if stream.alerts_of and isinstance(value, Mapping) and "alert_id" in value:
+        return event_of(value)
     if not isinstance(value, Mapping) or "event_id" not in value:
         raise ValueError(
             f"event {number}: the dead letter holds no event, but {value!r}; one of a timer or group has none"

@@ -7,6 +7,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.local.compose import override
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, merges_of, rekeys_of, streams_of, topics_of
+from tests.alert_streams import LARGE
 from tests.merged_streams import BY_ACCOUNT, SIGN_IN
 from tests.streams import AUTH
 
@@ -40,3 +41,10 @@ def test_in_compose_each_normaliser_merges_what_they_read() -> None:
     variable, services = "LOZENGE_UPSTREAM_MERGES", override(STREAMS, [ONE, TWO])["services"]
     assert [services[stream.app]["environment"][variable] for stream in STREAMS] == ['["account"]'] * 2
     assert variable not in override(STREAMS, [ONE])["services"][AUTH.app]["environment"]
+
+
+def test_a_detector_of_alerts_wants_nothing_of_upstream() -> None:
+    three, topics = detector("three", LARGE, "card"), Topics("acme.")
+    assert three.input(topics) == "acme.pay.alerts.large_amount.v1"
+    assert streams_of([ONE, three]) == [AUTH]
+    assert topics_of(topics, STREAMS, [ONE, three]) == topics_of(topics, STREAMS, [ONE])

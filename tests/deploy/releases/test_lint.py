@@ -522,3 +522,46 @@ def test_a_virtual_environment_in_the_folder_is_reported_and_its_files_are_not(f
         (folder / name / "pyvenv.cfg").touch()
         (folder / name / "lib" / "old.py").write_text("print 'of Python 2'\n")
     assert problems(folder) == ["env/: a release would hold this virtual environment: remove it, or call it .venv"]
+
+
+READS_ALERTS = 'alerts_of = "{}"\nkey = "{}"'
+
+
+def reading(folder: Path, alerts_of: str, key: str = "card") -> Path:
+    """The folder, of a detector that reads the alerts of another one."""
+    edit("pyproject.toml", 'stream = "auth"', READS_ALERTS.format(alerts_of, key))(folder)
+    return folder
+
+
+def neighbour(folder: Path, name: str) -> Path:
+    write(folder.parent, name, "rule", "somebody", AUTH)
+    return folder.parent / name
+
+
+def test_detectors_that_read_each_others_alerts_are_a_problem_of_each(folder: Path) -> None:
+    reading(folder, "other")
+    other, third = (neighbour(folder, name) for name in ("other", "third"))
+    assert findings(folder).faults == []
+    assert findings(folder).warnings == []
+    reading(other, "third")
+    assert findings(folder).faults == [], "a chain is none"
+    reading(third, "spotter")
+    [fault] = findings(folder).faults
+    assert "tool.lozenge.alerts_of: a cycle" in fault
+    assert fault.endswith("spotter reads the alerts of other, other those of third, third those of spotter")
+    assert all("a cycle" in findings(each).faults[0] for each in (other, third))
+
+
+def test_the_key_is_that_of_the_alerts(folder: Path) -> None:
+    neighbour(folder, "other")
+    [fault] = findings(reading(folder, "other", "account")).faults
+    assert fault == "pyproject.toml: tool.lozenge.key: the alerts of other are by card, not by account"
+    (folder.parent / "other" / "pyproject.toml").write_text("[project")
+    assert findings(folder).faults == [], "its own check says what is wrong with it"
+
+
+def test_a_detector_that_is_not_in_the_project_may_be_deployed_all_the_same(folder: Path) -> None:
+    found = findings(reading(folder, "elsewhere"))
+    assert found.problems == []
+    [warning] = found.warnings
+    assert "has no detector elsewhere; `lozenge deploy` requires that it is deployed" in warning

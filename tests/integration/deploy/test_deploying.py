@@ -83,6 +83,10 @@ def row(candidate: DeployPlan, field: str) -> tuple[Any, Any]:
     return found["current"], found["new"]
 
 
+def nothing(_: str) -> None:
+    """No other detector is deployed."""
+
+
 def elsewhere(*_: object) -> Path:
     raise ToolchainError("no such Python", hint="install one")
 
@@ -139,7 +143,7 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
         ),
     ]
     with pytest.raises(UsageError, match="no other release has ever been live"):
-        plan_rollback(kafka, present, [], to=None, state=None, message="")
+        plan_rollback(kafka, present, [], nothing, to=None, state=None, message="")
 
 
 @pytest.mark.usefixtures("sparkless_folds")
@@ -161,11 +165,11 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, co
     assert (wanted.release, wanted.state, wanted.before.state) == ("r2", "rebuild", "rebuild")
 
     lived = [HistoryEvent(detector="deployed_fold", what="live", release=release) for release in ("r1", "r2")]
-    earlier, rows = plan_rollback(kafka, wanted, lived, to=None, state=None, message="")
+    earlier, rows = plan_rollback(kafka, wanted, lived, nothing, to=None, state=None, message="")
     assert (earlier.release, earlier.state) == ("r1", "rebuild")
     assert rows[-1]["new"].startswith("rebuild")
     with pytest.raises(UsageError, match="its state cannot be kept"):
-        plan_rollback(kafka, wanted, lived, to="r1", state="keep", message="")
+        plan_rollback(kafka, wanted, lived, nothing, to="r1", state="keep", message="")
 
     edit(folder, "expires=settings.within", "expires=timedelta(days=30)")
     refused = prepare(folder, kafka, control, state="rebuild", settings={}, tested=True).refusal

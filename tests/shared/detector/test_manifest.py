@@ -15,6 +15,7 @@ from lozenge.detector.manifest import Manifest, parse, read
 from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.errors import ConfigError
 from lozenge.streams.project import Streams
+from tests.alert_streams import LARGE
 from tests.merged_streams import BY_ACCOUNT, SIGN_IN
 from tests.streams import AUTH, FOLDER, STREAMS
 
@@ -278,3 +279,31 @@ def test_streams_that_cannot_be_read_together_are_refused_with_every_problem(
         stream_of(declared, BOTH, "pyproject.toml")
     assert len(refused.value.problems) == len(problems)
     assert all(map(re.fullmatch, problems, refused.value.problems))
+
+
+ALERTS = {"kind": "rule", "owner": "o", "title": "t", "alerts_of": "large_amount", "key": "card"}
+
+
+def test_the_alerts_of_a_detector_are_read_as_a_stream() -> None:
+    declared = Manifest.model_validate(ALERTS)
+    assert Manifest.model_validate_json(declared.model_dump_json()) == declared
+    assert stream_of(declared, STREAMS, "x") == LARGE
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"stream": "auth"}, "alerts_of names what it reads, and so does stream: remove one of them"),
+        ({"streams": ["auth", "sign_in"]}, "alerts_of names what it reads, and so does stream"),
+        ({"key": ""}, "alerts_of needs key"),
+        ({"alerts_of": "Large amount"}, "String should match pattern"),
+    ],
+)
+def test_a_declaration_of_alerts_that_says_two_things_is_refused(changed: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Manifest.model_validate(ALERTS | changed)
+
+
+def test_a_detector_cannot_read_its_own_alerts() -> None:
+    text = GOOD.replace('kind = "rule"', 'kind = "rule"\nalerts_of = "large_amount"\nkey = "card"')
+    assert problems(text) == ("tool.lozenge.alerts_of (line 7): a detector cannot read its own alerts",)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lozenge.streams.alert_stream import PATHS, event_of
 from lozenge.testing import NOW, events
 from lozenge.testing.events import event_table
+from tests.alert_streams import LARGE, alert
 from tests.merged_streams import BY_ACCOUNT
 from tests.streams import AUTH
 
@@ -113,3 +115,12 @@ def test_a_dead_letter_of_several_streams_is_of_the_one_whose_fields_it_has() ->
     [event] = events([{}])
     [again] = events([printed(event)], BY_ACCOUNT)
     assert (again["stream"], again["event_id"]) == ("auth", "e1")
+
+
+def test_a_dead_letter_of_a_detector_of_alerts_is_the_alert_that_failed() -> None:
+    [event] = events([printed(alert(7))], LARGE)
+    assert {name: event[name] for name in PATHS} == event_of(alert(7))
+    assert event["raw"]["topic"] == "pay.alerts.large_amount.v1"
+    [usual] = events([{}], LARGE)
+    assert (usual["entity"], usual["detector"], usual["severity"]) == ("entity-1", "large_amount", "medium")
+    assert event_table([event, usual], "entity", LARGE).num_rows == 2

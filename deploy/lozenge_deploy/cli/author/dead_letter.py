@@ -31,7 +31,7 @@ def debug(
 
     folder, where = folder_of(name), parse_position(position)
     found = details(KafkaSettings.load(), app_of(name), where, card_numbers=True)
-    if not isinstance(found["value"], dict) or "event_id" not in found["value"]:
+    if not isinstance(found["value"], dict) or not {"event_id", "alert_id"} & found["value"].keys():
         raise UsageError(
             f"debugging dead letter {position} of {folder.name}: it holds no event: {found['reason']}",
             hint=f"`lozenge dlq show {folder.name} {position}` shows it",

@@ -8,6 +8,7 @@ from lozenge.detector.input_stream import stream_of
 from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
 from lozenge.streams.project import Streams
+from lozenge_deploy.releases.lint.alert_input import alert_input_problems, alert_input_warnings
 from lozenge_deploy.releases.lint.documents import document_problems
 from lozenge_deploy.releases.lint.names import name_problem
 from lozenge_deploy.releases.lint.project import project_problems, project_warnings
@@ -49,11 +50,17 @@ def findings(folder: Path) -> Findings:
         *([f"{name}: {problem}"] if (problem := name_problem(name)) else []),
         *([] if declared == name else [f"pyproject.toml: project.name is {declared}, but the folder is {name}"]),
         *project_problems(folder, project),
+        *alert_input_problems(folder, declaration),
         *table_problems(folder, declaration),
         *source_problems(folder),
     ]
     unfinished = [*document_problems(folder, project["project"].get("description"), declaration)]
-    warnings = [*project_warnings(project), *table_warnings(folder, declaration, stream), *source_warnings(folder)]
+    warnings = [
+        *project_warnings(project),
+        *alert_input_warnings(folder, declaration),
+        *table_warnings(folder, declaration, stream),
+        *source_warnings(folder),
+    ]
     return Findings(faults, unfinished, warnings)
 
 

@@ -1,4 +1,4 @@
-"""Records of the canonical topic as events."""
+"""Records of a detector's input as events."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
@@ -13,12 +13,13 @@ from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema
 from lozenge.detector.definition import INPUT
 from lozenge.durations import in_milliseconds
+from lozenge.job.query import alert_events
 from lozenge.spark import avro
 from lozenge.streams.definition import StreamDefinition
 
 
 def events(raw: DataFrame, known: Iterable[Schema], stream: StreamDefinition, key: str) -> DataFrame:
-    """Canonical events of Kafka records, with the fields of `stream`, and the platform's struct `INPUT` as the last.
+    """Events of Kafka records, with the fields of `stream`, and the platform's struct `INPUT` as the last.
 
     `known` are versions of its schemas. Events without the column `key` (an unknown account, for example) are skipped,
     because no alert could name their entity.
@@ -27,6 +28,8 @@ def events(raw: DataFrame, known: Iterable[Schema], stream: StreamDefinition, ke
     decoded = _read(raw, readers).select(
         avro.record_of("read", "schema", _any(readers)).alias("event"), "traceparent", "partition", "offset"
     )
+    if stream.alerts_of:
+        decoded = decoded.withColumn("event", alert_events.event("event", stream))
     return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
         F.struct(

@@ -53,7 +53,7 @@ def describe(loaded: LoadedDetector) -> Description:
         settings_digest=digest,
         settings_schema=schema,
         state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind.state_in_topic else None,
-        schemas=[schema.id for schema in (*packaged(), *loaded.stream.schemas)],
+        schemas=list(dict.fromkeys(schema.id for schema in (*packaged(), *loaded.stream.schemas))),
     )
 
 
