@@ -1,27 +1,65 @@
 """`lozenge why`: the history of one alert, step by step."""
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
+from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import ALERT, OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, labels, moment, show
 
+if TYPE_CHECKING:
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.observe.alert_trace import Causes, Position
+
 
 def why(alert_id: ALERT, output: OUTPUT = OutputFormat.TABLE) -> None:
-    """Trace one alert: raw record, event, alert, cases, mutes, notifications, each delivery attempt."""
+    """Trace one alert: raw record, event, alert, cases, mutes, notifications, each delivery attempt.
+
+    Before an alert of alerts are those that it rests on, each with its own event and raw record.
+    """
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.alert_trace import trace_of
-    from lozenge_deploy.operations.notifier_client import ask, in_path
 
-    found = ask("GET", f"/alerts/{in_path(alert_id)}")
-    first = found["received_alerts"][0]
-    # the notifier's own alarms are in no alert topic
-    trace = (
-        trace_of(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
-    )
+    found, kafka = _known(alert_id), KafkaSettings.load()
+    position = _position(found)
+    trace = trace_of(kafka, position, _causes(kafka)) if position is not None else []
     if output is OutputFormat.JSON:
         show([found | {"origin": trace}], output)
         return
     show([*trace, *_steps(found)], OutputFormat.WIDE)
+
+
+def _known(alert_id: str) -> dict[str, Any]:
+    """What the notifier knows of an alert; raises UsageError if it has received none of this id."""
+    from lozenge_deploy.operations.notifier_client import ask, in_path
+
+    found: dict[str, Any] = ask("GET", f"/alerts/{in_path(alert_id)}")
+    return found
+
+
+def _position(found: dict[str, Any]) -> "Position | None":
+    """Where the alert is; None for the notifier's own alarms, which are in no topic."""
+    first = found["received_alerts"][0]
+    return (first["topic"], first["partition"], first["offset"]) if first["topic"] else None
+
+
+def _causes(kafka: "KafkaSettings") -> "Causes":
+    """The inputs of the releases that are kept, and the alerts that the notifier has received."""
+    from lozenge_deploy.observe.alert_trace import Causes
+    from lozenge_deploy.releases.release_store import Releases
+
+    @cache
+    def input_of(detector: str, release: str) -> str | None:
+        found = Releases(kafka).named({detector: release}).get(detector)
+        return found.stream.events(kafka.topics, found.declaration.key) if found is not None else None
+
+    def alert_at(alert_id: str) -> "Position | None":
+        try:
+            return _position(_known(alert_id))
+        except UsageError:
+            return None
+
+    return Causes(input_of, alert_at)
 
 
 def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.spark.internals import driver_jvm
+from lozenge.streams.alert_stream import alert_stream, event_of
 from lozenge.testing import run_fold
 from lozenge_deploy.observe.topic_tail import latest
 from tests.integration import clients
@@ -374,6 +375,56 @@ def test_a_fold_over_two_streams_has_the_alerts_of_the_plain_fold_in_any_batches
     assert ({alert.alert_id for alert in tried.new}, tried.dead_letters) == (expected, [])
     shown = [row["value"] for row in latest(kafka, BY_CARD.events(kafka.topics), 30)]
     assert {"amount", "attempts"} <= {name for value in shown for name in value}, "each as a record of its own stream"
+
+
+def test_the_alerts_of_a_detector_are_events_of_another_each_exactly_once(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Both die between the transaction of a batch and its end; the fold has the alerts of the plain one."""
+
+    def step(state: Count, raised: Event, settings: Settings) -> Any:
+        state.n += 1
+        if state.n % 3 == 0:
+            yield Alert(reason=f"{state.n} of {raised.detector}: {raised.reason}", values=raised.values)
+
+    def detect(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+        return fold(frame, by="entity", state=Count, step=step, expires=timedelta(days=1))
+
+    first = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    read = alert_stream(first.name, "card")
+    of_alerts = {"kind": "stateful", "alerts_of": first.name, "key": "card"}
+    second = new_detector(kafka, Detector(detect, settings=Settings), tmp_path, read, **of_alerts)
+    given = [event(n, f"{first.name}-{n % 2}", "150.00", timedelta(seconds=n)) for n in range(24)]
+    send(kafka, given[:12])
+    run_until_crash(first, kafka, spark, tmp_path / "first", 1)
+    run_until_crash(second, kafka, spark, tmp_path / "second", 1)
+    assert len(alerts(kafka, second.name)) == 4
+    with running(first, kafka, None, tmp_path / "first", generation=2):
+        send(kafka, given[12:])
+        wait_for(lambda: len(alerts(kafka, first.name)) >= 24, "the alerts of the first")
+    with running(second, kafka, spark, tmp_path / "second", generation=2):
+        wait_for(lambda: len(alerts(kafka, second.name)) >= 8, "the alerts of the second")
+    raised = alerts(kafka, first.name)
+    assert len({each["alert_id"] for each in raised}) == len(raised) == 24
+    no_frame: Any = None
+    in_order = sorted(raised, key=lambda each: each["event_time"])
+    plain = run_fold(detect(no_frame, Settings(), {}), Settings(), map(event_of, in_order), "card", read)
+    expected = {
+        ids.alert_id(second.name, "card", outcome.event.entity, outcome.event.event_id): outcome.alert.reason
+        for outcome in plain
+        if isinstance(outcome, Raised) and outcome.event is not None
+    }
+    found = alerts(kafka, second.name)
+    assert len(found) == len(expected) == 8
+    assert {each["alert_id"]: each["reason"] for each in found} == expected
+    assert {each for alert in found for each in alert["evidence"]["event_ids"]} <= {each["alert_id"] for each in raised}
+    traces = [
+        {dict(record.headers)["traceparent"] for record in committed(kafka, kafka.topics.detector(name).alerts)}
+        for name in (second.name, first.name)
+    ]
+    assert traces[0] <= traces[1], "one trace leads from the raw record to the last alert"
+    tried = backtest(second, JobSettings(), kafka, timedelta(minutes=30))
+    assert (tried.same, tried.new, tried.lost, tried.dead_letters) == (8, [], [], [])
 
 
 def _shadow_ids(
