@@ -109,14 +109,15 @@ def positions(batch: pa.Table) -> list[RecordPosition]:
 
 
 def _of_dead_letter(partial: PartialEvent, number: int, stream: StreamDefinition) -> PartialEvent:
-    """The event of a dead letter; any other partial event as it is."""
+    """The event of a dead letter, and of an alert that a detector of alerts reads; any other one as it is."""
     if not isinstance(partial, Mapping):
         raise ValueError(f"event {number} is {partial!r}; pass a list of dictionaries, as run(detector, [{{...}}])")
-    if not {"value", "headers"} <= partial.keys():
-        return partial
-    value = partial["value"]
+    is_dead_letter = {"value", "headers"} <= partial.keys()
+    value = partial["value"] if is_dead_letter else partial
     if stream.alerts_of and isinstance(value, Mapping) and "alert_id" in value:
         return event_of(value)
+    if not is_dead_letter:
+        return partial
     if not isinstance(value, Mapping) or "event_id" not in value:
         raise ValueError(
             f"event {number}: the dead letter holds no event, but {value!r}; one of a timer or group has none"

@@ -17,6 +17,7 @@ from lozenge.testing.case_generator import gather
 from lozenge.testing.invariants import INVARIANTS, Subject
 from lozenge.testing.runner import Run, RunInput
 from lozenge_deploy.cli.author.scaffold import write
+from tests.alert_streams import LARGE
 from tests.made_up_streams import SHAPES, key_of, written
 
 pytestmark = pytest.mark.integration
@@ -55,3 +56,19 @@ def test_a_new_detector_of_any_stream_passes_its_tests(
         assert subject.baseline
         for check in INVARIANTS.values():
             check(subject)
+
+
+def test_a_new_detector_of_alerts_passes_its_tests_under_every_fault(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[tuple[RunInput, Run]] = []
+    monkeypatch.setattr(runner, "_listeners", [lambda case, result: runs.append((case, result))])
+    write(tmp_path, "new_series", DetectorKind.STATEFUL, "tests", LARGE)
+    for test in functions_in(tmp_path / "new_series"):
+        test()
+    case = gather(runs, seed=1)
+    assert case is not None
+    subject = Subject(case, seed=1)
+    assert subject.baseline
+    for check in INVARIANTS.values():
+        check(subject)

@@ -119,6 +119,7 @@ def test_a_dead_letter_of_several_streams_is_of_the_one_whose_fields_it_has() ->
 
 def test_a_dead_letter_of_a_detector_of_alerts_is_the_alert_that_failed() -> None:
     [event] = events([printed(alert(7))], LARGE)
+    assert events([alert(7)], LARGE) == [event], "as `lozenge dlq debug` passes it"
     assert {name: event[name] for name in PATHS} == event_of(alert(7))
     assert event["raw"]["topic"] == "pay.alerts.large_amount.v1"
     [usual] = events([{}], LARGE)

@@ -43,6 +43,9 @@ def new(
         list[str] | None,
         typer.Option(help="The stream that it reads; by default the only one. Several are read together, by --key."),
     ] = None,
+    alerts_of: Annotated[
+        str, typer.Option(metavar="DETECTOR", help="Instead of a stream: a detector whose alerts it reads.")
+    ] = "",
     table: Annotated[
         list[Path] | None, typer.Option(help="A CSV or Parquet file to copy and declare. Once per table.")
     ] = None,
@@ -53,13 +56,17 @@ def new(
     """Write the folder of a new detector, with tests that pass."""
     from lozenge.detector.input_stream import together
     from lozenge.streams.project import Streams
+    from lozenge_deploy.cli.author.new_alert_input import new_alert_input
     from lozenge_deploy.cli.author.scaffold import contents, write
 
     detectors = detectors_folder()
     make = contents if dry_run else write
     streams = Streams.load(detectors)
-    of = together([streams.get(each) for each in stream or [""]], key)
-    usual = DetectorKind.STATEFUL if of.members else DetectorKind.RULE
+    if alerts_of:
+        of = new_alert_input(detectors, name, alerts_of, key, stream or ())
+    else:
+        of = together([streams.get(each) for each in stream or [""]], key)
+    usual = DetectorKind.STATEFUL if of.members or of.alerts_of else DetectorKind.RULE
     files = make(detectors, name, kind or usual, owner or user_name(), of, key=key, tables=table or ())
     if output is OutputFormat.JSON:
         show([{"file": str(file), "bytes": len(content)} for file, content in files.items()], output)

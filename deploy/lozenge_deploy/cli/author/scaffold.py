@@ -55,8 +55,8 @@ def contents(
 ) -> dict[Path, bytes]:
     """The content of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError.
 
-    It reads `stream`, for a stateful one also merged of several; `key` is one of its keys. `tables` are CSV or Parquet
-    files, which the detector gets a copy of.
+    It reads `stream`, for a stateful one also merged of several, or of alerts; `key` is one of its keys. `tables` are
+    CSV or Parquet files, which the detector gets a copy of.
     """
     if problem := name_problem(name):
         raise UsageError(
@@ -99,7 +99,9 @@ def contents(
 
 
 def _reads(stream: StreamDefinition, key: str) -> str:
-    """The declaration of the stream, or of several, and of the key unless it is the first."""
+    """The declaration of the input, and of the key unless it is the first of a stream."""
+    if stream.alerts_of:
+        return f'alerts_of = "{stream.alerts_of}"\nkey = "{stream.primary}"\n'
     if stream.members:
         names = ", ".join(_quoted(each.name) for each in stream.members)
         return f'streams = [{names}]\nkey = "{stream.primary}"\n'

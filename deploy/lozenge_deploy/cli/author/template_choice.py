@@ -2,8 +2,8 @@
 
 Fields are chosen by their type, never by their name. A rule looks at the first number, else at a text, else at the
 time. A fold looks at a text that changes, else at how soon the next event comes; of several streams at which event
-follows which. An aggregate counts events. The values in code and tests are made of the examples that the stream
-declares.
+follows which, and of alerts at how many there are. An aggregate counts events. The values in code and tests are made of
+the examples that the stream declares.
 """
 
 import json
@@ -53,6 +53,8 @@ def choose_template(kind: str, stream: StreamDefinition, key: str) -> ChosenTemp
             "A burst that the edge of a window divides, and events more than 10 minutes late.",
             "| `window` | 10m | length of the window |\n| `limit` | 3 | events that raise an alert |",
         )
+    if stream.alerts_of and not of.stateless:
+        return _alerts(stream, given)
     text = next(iter(sorted(_texts(stream, key), key=_rank)), None)
     return (_rule if of.stateless else _fold)(stream, text, given)
 
@@ -69,9 +71,20 @@ def _merged(stream: StreamDefinition, given: Words) -> ChosenTemplate:
     )
 
 
+def _alerts(stream: StreamDefinition, given: Words) -> ChosenTemplate:
+    return ChosenTemplate(
+        "alerts",
+        {**given, "detector": stream.alerts_of},
+        "Flags a $key with several alerts of $detector within an hour.",
+        "`limit` alerts of $detector about one $key, each at most `within` before the last one.",
+        "Alerts that are further apart.",
+        "| `within` | 1h | the longest time from the first to the last |\n| `limit` | 3 | alerts that raise an alert |",
+    )
+
+
 def _rule(stream: StreamDefinition, text: Field | None, given: Words) -> ChosenTemplate:
     number = next(iter(sorted(_numbers(stream), key=lambda field: (field.kind != DECIMAL, field.optional))), None)
-    if number is not None:
+    if number is not None and not stream.alerts_of:  # a score says less than a severity
         words = _number_words(number)
         currency = next((field.name for field in stream.fields if field.hints.get("codes") == "currency"), "")
         return ChosenTemplate(

@@ -125,8 +125,13 @@ def run_samples(
 
 @app.command()
 def types(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="A stream, or those that a detector reads.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="A stream, or those that a detector reads.")
+    ] = None,
     key: Annotated[str, typer.Option(help="Of several streams: the key by which they are merged.")] = "",
+    alerts_of: Annotated[
+        str, typer.Option(metavar="DETECTOR", help="Instead of streams: a detector whose alerts are the events.")
+    ] = "",
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE", help="Write it there; by default it is printed.")
     ] = None,
@@ -136,12 +141,18 @@ def types(
     A fold names the class as the type of its event: `def step(state: Seen, event: Authorisation, ...)`. Write the
     module into the folder of the detector, and again when the schema has changed.
     """
+    from lozenge.streams.alert_stream import alert_stream
     from lozenge.streams.merged import merged
     from lozenge.streams.project import Streams
     from lozenge_deploy.cli.stream.event_class import module_text
 
-    streams = [Streams.load().get(name) for name in names]
-    text = module_text(streams[0] if len(streams) == 1 else merged(streams, key))
+    if bool(names) == bool(alerts_of):
+        raise UsageError("writing a class of events: of which?", hint="name a stream, or a detector by --alerts-of")
+    if alerts_of:
+        text = module_text(alert_stream(alerts_of, key))
+    else:
+        streams = [Streams.load().get(name) for name in names or ()]
+        text = module_text(streams[0] if len(streams) == 1 else merged(streams, key))
     if to is None:
         typer.echo(text, nl=False)
         return

@@ -21,7 +21,7 @@ def alert_input_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
     watched = declaration.alerts_of
     if cycle := cycle_of(folder.name, reads):
         yield f"pyproject.toml: tool.lozenge.alerts_of: {sentence(cycle)}"
-    elif watched and (found := _key_of(folder.parent / watched)) not in ("", declaration.key):
+    elif watched and (found := key_of_alerts(folder.parent / watched)) not in ("", declaration.key):
         yield f"pyproject.toml: tool.lozenge.key: the alerts of {watched} are by {found}, not by {declaration.key}"
 
 
@@ -35,7 +35,7 @@ def alert_input_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
         )
 
 
-def _key_of(folder: Path) -> str:
+def key_of_alerts(folder: Path) -> str:
     """The entity of the alerts of a detector; "" if its folder does not say so."""
     try:
         found = detector_in(folder)

@@ -88,6 +88,44 @@ def test_new_refuses_streams_that_cannot_be_read_together(
     assert list((checkout / "detectors").iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", [None, *DetectorKind])
+def test_new_reads_the_alerts_of_another_detector_by_its_key(checkout: Path, kind: DetectorKind | None) -> None:
+    made(checkout, "large_amount")
+    given = [] if kind is None else ["--kind", kind]
+    run = invoke("new", "spotter", "--alerts-of", "large_amount", *given, cwd=checkout)
+    assert run.returncode == 0, run.stderr
+    run = invoke("check", "spotter", cwd=checkout)
+    assert (run.returncode, run.stderr) == (0, "")
+    _, _, declared = read(checkout / "detectors" / "spotter" / "pyproject.toml")
+    assert (declared.kind, declared.alerts_of, declared.key) == (kind or "stateful", "large_amount", "card")
+    [shown] = json.loads(invoke("describe", "spotter", "-o", "json", cwd=checkout).stdout)
+    assert (shown["stream"], shown["reads"]) == ("alerts.large_amount", "pay.alerts.large_amount.v1")
+
+
+def test_new_reads_the_alerts_of_a_detector_that_is_elsewhere_by_the_key_that_is_named(checkout: Path) -> None:
+    run = invoke("new", "spotter", "--alerts-of", "elsewhere", "--key", "account", cwd=checkout)
+    assert run.returncode == 0, run.stderr
+    assert read(checkout / "detectors" / "spotter" / "pyproject.toml")[2].key == "account"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--alerts-of", "large_amount", "--key", "account"], "the alerts of large_amount are by card, not by account"),
+        (["--alerts-of", "elsewhere"], "has no elsewhere, which would say what its alerts are about"),
+        (["--alerts-of", "spotter", "--key", "card"], "it cannot read its own alerts"),
+        (["--alerts-of", "../up", "--key", "card"], "no detector is called '../up'"),
+        (["--alerts-of", "Large", "--key", "card"], "no detector is called 'Large'"),
+        (["--alerts-of", "large_amount", "--stream", "auth"], "it reads a stream, or alerts of large_amount"),
+    ],
+)
+def test_new_refuses_alerts_that_it_cannot_read(checkout: Path, options: list[str], why: str) -> None:
+    made(checkout, "large_amount")
+    run = invoke("new", "spotter", *options, cwd=checkout)
+    assert (run.returncode, why in run.stderr) == (2, True), run.stderr
+    assert [folder.name for folder in (checkout / "detectors").iterdir()] == ["large_amount"]
+
+
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
     run = invoke("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
     assert (run.returncode, len(run.stdout.splitlines())) == (0, 4)

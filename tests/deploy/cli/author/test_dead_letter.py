@@ -54,6 +54,12 @@ def test_the_alerts_of_the_event_are_shown(kit: Kit, capsys: pytest.CaptureFixtu
     assert "seen" in capsys.readouterr().out
 
 
+def test_the_input_of_a_detector_of_alerts_is_an_alert(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+    kit.value = {"alert_id": "a1", "entity": {"type": "card", "id": "card-1"}}
+    dead_letter.debug(".", "0:7", OutputFormat.TABLE)
+    assert kit.given == [[kit.value]]
+
+
 def test_an_event_without_an_alert_is_said_to_be_processed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
     dead_letter.debug(".", "0:7", OutputFormat.TABLE)
     assert "spotter: the event is processed, and raises no alert" in capsys.readouterr().out

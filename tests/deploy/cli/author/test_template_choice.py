@@ -10,6 +10,7 @@ from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.cli.author.scaffold import TEMPLATES, contents
 from lozenge_deploy.cli.author.template_choice import choose_template
 from lozenge_deploy.releases.lint.folder import problems
+from tests.alert_streams import LARGE
 from tests.deploy.command import invoke
 from tests.made_up_streams import SHAPES, key_of, written
 from tests.streams import AUTH
@@ -44,6 +45,17 @@ def test_the_field_is_chosen_by_its_type(
     assert (chosen.folder, chosen.words.get("field")) == (folder, field)
 
 
+@pytest.mark.parametrize(
+    ("kind", "folder", "field"),
+    [("rule", "rule_text", "severity"), ("stateful", "alerts", None), ("aggregate", "aggregate", None)],
+)
+def test_of_alerts_a_rule_looks_at_the_severity_and_a_fold_counts_them(
+    kind: str, folder: str, field: str | None
+) -> None:
+    chosen = choose_template(kind, LARGE, "")
+    assert (chosen.folder, chosen.words.get("field"), chosen.words["key"]) == (folder, field, "card")
+
+
 def test_an_amount_with_a_currency_is_shown_as_money() -> None:
     chosen = choose_template("rule", AUTH, "")
     assert (chosen.folder, chosen.words["field"], chosen.words["currency"]) == ("rule_money", "amount", "currency")
@@ -75,7 +87,7 @@ def test_the_folder_of_a_new_detector_of_any_stream_is_complete(
 
 
 def test_every_template_is_chosen_for_some_stream(streams: dict[str, StreamDefinition], tmp_path: Path) -> None:
-    of = [AUTH, *streams.values()]
+    of = [AUTH, LARGE, *streams.values()]
     chosen = {choose_template(kind, stream, "").folder for stream in of for kind in DetectorKind}
     assert chosen == {folder.name for folder in TEMPLATES.iterdir()} - {"common", "merged"}
     assert contents(tmp_path, "spotter", "rule", "you", streams["beats"])

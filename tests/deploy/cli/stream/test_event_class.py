@@ -13,6 +13,7 @@ from mypy import api
 from lozenge import Alert, Settings, State, fold
 from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.cli.stream.event_class import module_text
+from tests.alert_streams import LARGE
 from tests.deploy.command import invoke
 from tests.merged_streams import BY_ACCOUNT
 from tests.streams import AUTH, FOLDER
@@ -124,6 +125,20 @@ def test_the_event_of_several_streams_has_the_fields_of_each(tmp_path: Path) -> 
     assert "`lozenge stream types auth sign_in --key account`" in text
     run = invoke("stream", "types", "auth", "auth", "--key", "card", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
     assert (run.returncode, "auth is named twice" in run.stderr) == (2, True)
+
+
+def test_the_event_of_alerts_has_their_fields(tmp_path: Path) -> None:
+    text = module_text(LARGE)
+    namespace: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(text, "alert_event.py", "exec"), namespace)
+    found = namespace["AlertEvent"].__annotations__
+    assert (found["entity"], found["evidence"], found["values"]) == (str, list[str], dict[str, str])
+    assert "`lozenge stream types --alerts-of large_amount`" in text
+    run = invoke("stream", "types", "--alerts-of", "large_amount", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
+    assert (run.returncode, run.stdout) == (0, text)
+    for both in ([], ["auth", "--alerts-of", "large_amount"]):
+        run = invoke("stream", "types", *both, cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
+        assert (run.returncode, "name a stream, or a detector by --alerts-of" in run.stderr) == (2, True)
 
 
 class Seen(State):
