@@ -24,7 +24,7 @@ class UpstreamSettings(FromEnvironment):
     entity another token. The default is public and for demonstrations."""
 
     stream: str = ""
-    """The stream whose raw records it normalises: the only one there is unless set."""
+    """The stream whose raw records it normalises: the default one, or the only one there is, unless set."""
 
     rekeys: Json[tuple[str, ...]] | None = None
     """The keys of the copies of the events; those that the stream declares unless set."""

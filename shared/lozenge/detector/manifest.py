@@ -58,8 +58,8 @@ class Manifest(_Section):
     """Who answers for it: a person or a team. Routes can match it."""
 
     stream: str = ""
-    """The kind of event that it reads: the name of a folder in `upstream/streams`. Unset, it is the only one there
-    is."""
+    """The kind of event that it reads: the name of a folder in `upstream/streams`. Unset, it is the default
+    one, or the only one there is."""
 
     streams: tuple[str, ...] = ()
     """Instead of `stream`: several, read together in the order of one topic, by a `key` that is the same field in each

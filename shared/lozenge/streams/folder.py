@@ -1,7 +1,7 @@
 """Reads a stream from its folder, or its definition from the copy that a release has.
 
 upstream/streams/<name>/
-  stream.toml            title, owner, keys, copies, tokens, retention, future cap, app
+  stream.toml            title, owner, keys, copies, tokens, retention, future cap, app, default
   event.avsc             the team's own fields, as an Avro record
   mappings/<source>.toml what becomes of each raw format
   samples/               raw records, and what must become of them
@@ -54,6 +54,7 @@ class _Declaration(BaseModel):
     retention: TextDuration = RETENTION
     future_cap: TextDuration = FUTURE_CAP
     app: Annotated[str, Field(pattern=f"^{NORMALISER}$")] = ""
+    default: bool = False
 
     @model_validator(mode="after")
     def _copies_are_keys(self) -> "_Declaration":

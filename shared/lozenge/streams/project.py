@@ -61,12 +61,12 @@ class Streams:
         return self.folder / stream.name / SAMPLES
 
     def get(self, name: str = "") -> StreamDefinition:
-        """The stream `name`, or the only one there is; raises UsageError."""
+        """The stream `name`; without a name the default one, or the only one there is. Raises UsageError."""
         for each in self.definitions:
-            if each.name == name or (not name and len(self.definitions) == 1):
+            if each.name == name or (not name and (each.default or len(self.definitions) == 1)):
                 return each
         have = ", ".join(each.name for each in self.definitions)
-        looked = f"there is no stream {name}" if name else "no stream is named"
+        looked = f"there is no stream {name}" if name else "no stream is named, and none is the default"
         raise UsageError(f"looking for a stream in {self.folder}: {looked}", hint=f"name one of {have}")
 
     def of_app(self, app: str) -> StreamDefinition:
@@ -117,3 +117,5 @@ def _shared_names(found: list[StreamDefinition]) -> Iterator[str]:
                 yield f"{one.name}/mappings: {other.name} has a source {source} too: ids of events could be equal"
             if one.app == other.app:
                 yield f"{one.name}/{DECLARATION}: app: the normaliser of {other.name} is {one.app} too"
+            if one.default and other.default:
+                yield f"{one.name}/{DECLARATION}: default: {other.name} is the default too"

@@ -60,7 +60,7 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 
 
 def the_stream(given: StreamDefinition | None = None) -> StreamDefinition:
-    """The stream that is `given`, or the only one there is; raises UsageError if there are several."""
+    """The stream that is `given`, or the default one of the project. Raises UsageError if there is none."""
     return given if given is not None else _only(streams_folder())
 
 

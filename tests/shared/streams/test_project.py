@@ -16,9 +16,13 @@ def _no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(STREAMS_VARIABLE)
 
 
+def unnamed(stream: StreamDefinition) -> StreamDefinition:
+    return stream.model_copy(update={"default": False})
+
+
 def other(name: str, record: str, topic: str, app: str, source: str) -> StreamDefinition:
     avro = AUTH.avro | {"name": record}
-    changed = {"name": name, "avro": avro, "raw_topics": (topic,), "sources": (source,), "app": app}
+    changed = {"name": name, "avro": avro, "raw_topics": (topic,), "sources": (source,), "app": app, "default": False}
     return AUTH.model_copy(update=changed)
 
 
@@ -44,13 +48,29 @@ def test_or_of_the_folder_that_the_setting_names(monkeypatch: pytest.MonkeyPatch
 
 
 def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
-    for each in (AUTH, other("login", "Login", "LOGIN", "upstream-login", "login_json")):
+    for each in (unnamed(AUTH), other("login", "Login", "LOGIN", "upstream-login", "login_json")):
         write_copy(each, tmp_path)
     streams = Streams.of(tmp_path)
-    assert streams.get("auth") == AUTH
+    assert streams.get("auth") == unnamed(AUTH)
     for name in ("", "claims"):
         with pytest.raises(UsageError, match="name one of auth, login"):
             streams.get(name)
+
+
+def test_unless_one_is_the_default(tmp_path: Path) -> None:
+    second = other("login", "Login", "LOGIN", "upstream-login", "login_json")
+    for each in (unnamed(AUTH), second.model_copy(update={"default": True})):
+        write_copy(each, tmp_path)
+    assert Streams.of(tmp_path).get().name == "login"
+
+
+def test_two_defaults_are_refused(tmp_path: Path) -> None:
+    second = other("login", "Login", "LOGIN", "upstream-login", "login_json")
+    for each in (AUTH, second.model_copy(update={"default": True})):
+        write_copy(each, tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        Streams.of(tmp_path)
+    assert list(refused.value.problems) == ["login/stream.toml: default: auth is the default too"]
 
 
 def test_two_streams_that_would_write_over_each_other_are_refused(tmp_path: Path) -> None:
