@@ -1,20 +1,24 @@
-"""The starts of the detectors: one after the other, so that no start disturbs what runs, or another start."""
+"""The starts of the detectors: one after the other, so that no start disturbs what runs, or another start.
+
+A stream that the first detector does not read gets its normaliser just before the first of its detectors.
+"""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from lozenge.host.log_attribution import APP as SPARK_HOST
+from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.demo.milestones import Milestones
 from lozenge_deploy.demo.processes import NICE, Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.observe.metrics_reader import Reading
-from lozenge_deploy.releases.detector_catalog import DetectorFolder
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, streams_of
 from lozenge_deploy.releases.environments import environment_of
 from lozenge_deploy.supervision.restart_policy import ProgramState
-from lozenge_deploy.supervision.supervisor import SupervisedProcess, Supervisor
+from lozenge_deploy.supervision.supervisor import Program, SupervisedProcess, Supervisor
 
 PATIENCE_SECONDS = 60.0
 """The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
@@ -36,12 +40,14 @@ class DetectorStarts:
         detectors: Sequence[DetectorFolder],
         environments: Environments,
         programs: Programs,
+        normaliser: Callable[[StreamDefinition], Program],
         supervisor: Supervisor,
         meter: ThroughputMeter,
         milestones: Milestones,
     ) -> None:
         self._first, self._waiting = detectors[0].name, list(detectors)
         self._environments, self._programs, self._supervisor = environments, programs, supervisor
+        self._normaliser = normaliser
         self._meter, self._milestones = meter, milestones
 
     @property
@@ -50,12 +56,17 @@ class DetectorStarts:
         return not self._waiting
 
     def start_next(self) -> None:
-        """Starts what is due: their Spark host, then one detector after the other; call it a few times a second."""
-        if self._waiting and self._may_start_next():
-            detector = self._waiting.pop(0)
-            python = self._environments[detector.name].result()
-            nice = 0 if detector.name == self._first else NICE
-            self._supervisor.start(self._programs.detector(detector, python, nice))
+        """Starts what is due: their Spark host, then one process after the other; call it a few times a second."""
+        if not self._waiting or not self._may_start_next():
+            return
+        for stream in streams_of(self._waiting[:1]):
+            if stream.app not in self._supervisor.children:
+                self._supervisor.start(self._normaliser(stream))
+                return
+        detector = self._waiting.pop(0)
+        python = self._environments[detector.name].result()
+        nice = 0 if detector.name == self._first else NICE
+        self._supervisor.start(self._programs.detector(detector, python, nice))
 
     def _may_start_next(self) -> bool:
         environment = self._environments[self._waiting[0].name]

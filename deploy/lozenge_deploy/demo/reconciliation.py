@@ -23,10 +23,10 @@ from lozenge.contracts import ids
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.streams.project import Streams
-from lozenge_deploy.demo.feed.formats import STREAM
+from lozenge_deploy.demo.feed.formats import LOGINS, STREAM
 from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts, count
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, merges_of, rekeys_of, streams_of
 
 SOURCE = "auth_json"
 """The source by which upstream names the events of AUTH-JSON."""
@@ -47,6 +47,8 @@ REJECTIONS = {
 
 NOT_IN_EVERY_EVENT = ("account", "device")
 """The keys that an event may lack; it is then not in the copy by that key."""
+MERGED = "{}, with those of other streams"
+"""What the topic is called in which payments are merged with other events by a key."""
 
 
 class ReportedCase(BaseModel):
@@ -65,6 +67,7 @@ class Summary(BaseModel):
     """The generator's summary."""
 
     sent: int
+    logins: int = 0
     failed: int
     malformed: dict[str, int]
     cases: list[ReportedCase]
@@ -125,10 +128,17 @@ def _upstream(counts: TopicCounts, feed: Summary) -> list[Comparison]:
         Comparison("records repeated by upstream", counts.repeats, 0),
     ]
     for key, (_, distinct) in counts.copies.items():
-        if key in NOT_IN_EVERY_EVENT:
+        if key in (*NOT_IN_EVERY_EVENT, *map(MERGED.format, NOT_IN_EVERY_EVENT)):
             lines.append(Comparison(f"events by {key}", distinct, note="those that have one"))
         else:
             lines.append(Comparison(f"events by {key}", distinct, counts.event_ids))
+    if logins := counts.logins:
+        lines += [
+            Comparison("raw logins (compared with the feed's count)", logins.raw, feed.logins),
+            Comparison("logins that became events", logins.event_ids, logins.raw),
+            Comparison("logins repeated by upstream", logins.events - logins.event_ids, 0),
+            Comparison("dead letters of logins", logins.rejected, 0),
+        ]
     reasons = sorted(wanted.keys() | counts.rejected.keys())
     return lines + [
         Comparison(f"dead letters: {reason}", counts.rejected[reason], wanted[reason]) for reason in reasons
@@ -219,8 +229,11 @@ def reconciliation_of(
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
     lateness = {d.name: d.declaration.lateness for d in detectors if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
-    rekeys = rekeys_of(Streams.load(detectors[0].folder).get(STREAM), detectors)
-    counts = count(kafka, inputs=inputs, rekeys=rekeys, webhook_url=webhook, watched=watched)
+    stream = Streams.load(detectors[0].folder).get(STREAM)
+    copies = {key: kafka.topics.events(STREAM, key) for key in rekeys_of(stream, detectors)}
+    copies |= {MERGED.format(key): kafka.topics.merged(key) for key in merges_of(stream, detectors)}
+    logins = LOGINS in {each.name for each in streams_of(detectors)}
+    counts = count(kafka, inputs=inputs, copies=copies, logins=logins, webhook_url=webhook, watched=watched)
     return reconcile(counts, feed, lateness)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 from lozenge.host.log_attribution import APP as SPARK_HOST
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
 from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of, is_starting
 from lozenge_deploy.demo.drain import Drain
@@ -22,7 +23,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, merges_of, rekeys_of, streams_of
 from lozenge_deploy.supervision.restart_policy import ProgramState
-from lozenge_deploy.supervision.supervisor import Supervisor
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 
 ORDER = ("rule", "stateful", "aggregate")
 """By kind: a rule is the fastest to its first alert, an aggregate the slowest."""
@@ -70,11 +71,10 @@ class Scenario:
         self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
         self._stack.callback(self.stop_jobs)
-        for stream in streams_of(self._detectors):
-            rekeys, merges = rekeys_of(stream, self._detectors), merges_of(stream, self._detectors)
-            self._supervisor.start(programs.normaliser(stream, rekeys, merges))
+        for stream in streams_of(self._detectors[:1]):
+            self._supervisor.start(self._normaliser(stream))
         self._starts = DetectorStarts(
-            self._detectors, environments, programs, self._supervisor, self.meter, self.milestones
+            self._detectors, environments, programs, self._normaliser, self._supervisor, self.meter, self.milestones
         )
         self._supervisor.start(programs.downstream(self.receiver.url))
         self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
@@ -132,6 +132,10 @@ class Scenario:
             trouble = child.last_error() if child.state in (ProgramState.WAITING, ProgramState.FAILED) else ""
             yield Stage(name, state, reading, trouble)
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
+
+    def _normaliser(self, stream: StreamDefinition) -> Program:
+        rekeys, merges = rekeys_of(stream, self._detectors), merges_of(stream, self._detectors)
+        return self._programs.normaliser(stream, rekeys, merges)
 
     def _normalisers(self) -> list[str]:
         return [stream.app for stream in streams_of(self._detectors)]

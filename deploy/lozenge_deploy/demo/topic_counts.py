@@ -6,7 +6,7 @@ It reads committed records only, from the first one to the end at the time of th
 import json
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,10 +15,11 @@ from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.feed.formats import RAW_JSON, STREAM
+from lozenge_deploy.demo.feed.formats import LOGINS, RAW_JSON, RAW_LOGIN, STREAM
 
 SILENCE_MS = 10_000
 BATCH = 20_000
@@ -33,10 +34,21 @@ class CountedAlert:
 
 
 @dataclass(frozen=True)
+class LoginCounts:
+    """The stream of logins: raw records, events, their distinct ids, and dead letters."""
+
+    raw: int
+    events: int
+    event_ids: int
+    rejected: int
+
+
+@dataclass(frozen=True)
 class TopicCounts:
     """Everything that a reconciliation compares.
 
     - `events` and `copies` count records; `event_ids` and the second number of a copy count their distinct ids.
+    - `logins` is None where no detector reads them.
     - `rejected` counts each raw record once, `rejected_again` the other dead letters of upstream.
     - `processed` is the committed offsets of a detector and the end of its input.
     - `late` is how far each watched event was behind the newest event of its partition, in event time.
@@ -45,6 +57,7 @@ class TopicCounts:
     raw: int = 0
     events: int = 0
     event_ids: int = 0
+    logins: LoginCounts | None = None
     late: dict[str, timedelta] = field(default_factory=dict)
     copies: dict[str, tuple[int, int]] = field(default_factory=dict)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -67,11 +80,14 @@ def count(
     kafka: KafkaSettings,
     *,
     inputs: Mapping[str, str],
-    rekeys: Iterable[str],
+    copies: Mapping[str, str],
+    logins: bool = False,
     webhook_url: str,
     watched: Collection[str] = (),
 ) -> TopicCounts:
     """Counts all topics. `inputs` maps each detector to the topic that it reads; `watched` are event ids.
+
+    `copies` are the topics that hold events of payments again, by what the reconciliation calls them.
 
     Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
@@ -80,7 +96,7 @@ def count(
     received = webhooks(webhook_url)
     raw = _each(kafka, kafka.topics.prefixed(RAW_JSON), lambda record: None)
     events, event_ids = _events(kafka, kafka.topics.events(STREAM), watched, late)
-    copies = {key: _events(kafka, kafka.topics.events(STREAM, key), (), {}) for key in rekeys}
+    again = {name: _events(kafka, topic, (), {}) for name, topic in copies.items()}
     rejected, rejected_again = _rejected(kafka)
     apps = (*inputs, "downstream")
     dead_letters = {app: _each(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}
@@ -90,8 +106,9 @@ def count(
         raw=raw,
         events=events,
         event_ids=event_ids,
+        logins=_logins(kafka) if logins else None,
         late=late,
-        copies=copies,
+        copies=again,
         rejected=rejected,
         rejected_again=rejected_again,
         processed={detector: _processed(kafka, detector, topic) for detector, topic in inputs.items()},
@@ -155,6 +172,12 @@ def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: di
             late.setdefault(event_id, newest[record.partition] - time)
 
     return _each(kafka, topic, take), len(ids)
+
+
+def _logins(kafka: KafkaSettings) -> LoginCounts:
+    raw = _each(kafka, kafka.topics.prefixed(RAW_LOGIN), lambda record: None)
+    rejected = _each(kafka, kafka.topics.dead_letters(f"{UPSTREAM}-{LOGINS}"), lambda record: None)
+    return LoginCounts(raw, *_events(kafka, kafka.topics.events(LOGINS), (), {}), rejected)
 
 
 def _rejected(kafka: KafkaSettings) -> tuple[Counter[str], int]:

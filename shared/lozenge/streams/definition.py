@@ -56,7 +56,8 @@ class StreamDefinition(BaseModel):
 
     `copies` are the keys by which upstream always writes the events again. `tokens` are the fields that hold a keyed
     token, and the word that it begins with. `app` is the name of its normaliser in groups, dead letters, coverage,
-    metrics and logs. `default` is whether it is meant where no stream is named. `avro` is the content of `event.avsc`; `raw_topics` and `sources` are those of its mappings.
+    metrics and logs. `default` is whether it is meant where no stream is named. `avro` is the content of `event.avsc`;
+    `raw_topics` and `sources` are those of its mappings.
 
     `members` are the streams whose events it carries, if it is merged of several (`lozenge.streams.merged`). Such a
     definition is for readers: upstream writes the events of its members.

@@ -10,11 +10,16 @@ from typing import Any, cast
 import pytest
 
 from lozenge.host.log_attribution import APP as SPARK_HOST
+from lozenge.streams.merged import merged
 from lozenge_deploy.demo.detector_starts import PATIENCE_SECONDS, START_SECONDS, DetectorStarts, is_starting
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import SupervisedProcess
 from tests.deploy.demo.test_view import READING
+from tests.streams import AUTH, STREAMS
+
+PAYMENTS, LOGINS = AUTH, STREAMS.get("login")
+BOTH = merged([LOGINS, PAYMENTS], "account")
 
 
 def process(age: float = 0.0, state: ProgramState = ProgramState.RUNNING) -> SupervisedProcess:
@@ -22,7 +27,10 @@ def process(age: float = 0.0, state: ProgramState = ProgramState.RUNNING) -> Sup
 
 
 class Run:
-    """Three detectors on processes that the test controls; Python is installed for all of them."""
+    """Three detectors on processes that the test controls; Python is installed for all of them.
+
+    Payments are normalised already; the third detector reads logins too.
+    """
 
     def __init__(self, *, since: float = 0.0, host_ready: bool = True) -> None:
         self.host_ready = host_ready
@@ -39,8 +47,12 @@ class Run:
         )
         supervisor: Any = SimpleNamespace(children=self.children, start=self._start)
         meter: Any = SimpleNamespace(reading=self.readings.get)
-        detectors: Any = [SimpleNamespace(name=name) for name in self.pythons]
-        self.starts = DetectorStarts(detectors, self.pythons, programs, supervisor, meter, self.milestones)
+        detectors: Any = [SimpleNamespace(name=name, stream=PAYMENTS) for name in self.pythons]
+        detectors[-1].stream = BOTH
+        self.children[PAYMENTS.app] = process()
+        self.readings[PAYMENTS.app] = replace(READING, at=time.time() + 1)
+        normaliser: Any = lambda stream: stream.app  # noqa: E731
+        self.starts = DetectorStarts(detectors, self.pythons, programs, normaliser, supervisor, meter, self.milestones)
         self.starts.start_next()
 
     def _start(self, name: str) -> None:
@@ -51,9 +63,9 @@ class Run:
         self.milestones.reported(name, self.readings[name])
 
     def started(self) -> list[str]:
-        """The detectors that run after a look at what is due."""
+        """The detectors that run after a look at what is due, and the normaliser of logins."""
         self.starts.start_next()
-        return [name for name in self.children if name != SPARK_HOST]
+        return [name for name in self.children if name not in (SPARK_HOST, PAYMENTS.app)]
 
 
 def test_each_detector_waits_for_the_previous_one() -> None:
@@ -64,14 +76,17 @@ def test_each_detector_waits_for_the_previous_one() -> None:
     assert run.started() == ["one", "two"]
     assert not run.starts.complete
     run.reports("two")
-    assert run.started() == ["one", "two", "three"]
+    assert run.started() == ["one", "two", LOGINS.app]
+    assert run.started() == ["one", "two", LOGINS.app], "it reads what that writes"
+    run.reports(LOGINS.app)
+    assert run.started() == ["one", "two", LOGINS.app, "three"]
     assert run.starts.complete
 
 
 def test_the_first_detector_waits_for_the_spark_host() -> None:
     run = Run(host_ready=False)
     assert not run.started()
-    assert list(run.children) == [SPARK_HOST]
+    assert list(run.children) == [PAYMENTS.app, SPARK_HOST]
     run.host_ready = True
     assert run.started() == ["one"]
 
@@ -87,10 +102,10 @@ def test_a_spark_host_that_has_ended_delays_the_next_detector() -> None:
 
 def test_the_spark_host_waits_for_an_environment() -> None:
     run = Run(host_ready=False)
-    run.children.clear()
+    del run.children[SPARK_HOST]
     run.pythons["one"] = Future()
     assert not run.started()
-    assert not run.children
+    assert SPARK_HOST not in run.children
 
 
 def test_a_detector_waits_for_its_environment() -> None:
@@ -107,7 +122,9 @@ def test_no_detector_waits_for_ever() -> None:
     run.children["one"] = process(age=START_SECONDS)
     assert run.started() == ["one", "two"]
     run.children["two"] = process(age=START_SECONDS)
-    assert run.started() == ["one", "two", "three"]
+    assert run.started() == ["one", "two", LOGINS.app]
+    run.children[LOGINS.app] = process(age=START_SECONDS)
+    assert run.started() == ["one", "two", LOGINS.app, "three"]
 
 
 @pytest.mark.parametrize("done", ["failed", "notified"])

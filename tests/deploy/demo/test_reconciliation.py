@@ -9,9 +9,10 @@ from rich.console import Console
 
 from lozenge.contracts import ids
 from lozenge.contracts.topics import Topics
-from lozenge_deploy.demo.feed.cases import KINDS
+from lozenge_deploy.demo.feed.cases import KINDS, TAKEOVER
 from lozenge_deploy.demo.feed.malformed_records import REASONS
 from lozenge_deploy.demo.reconciliation import (
+    MERGED,
     NOT_IN_EVERY_EVENT,
     REJECTIONS,
     SOURCE,
@@ -23,7 +24,7 @@ from lozenge_deploy.demo.reconciliation import (
     reconcile,
     table,
 )
-from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts
+from lozenge_deploy.demo.topic_counts import CountedAlert, LoginCounts, TopicCounts
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import detectors_in
 from tests.streams import AUTH
@@ -120,6 +121,26 @@ def test_a_copy_by_what_an_event_may_lack_need_not_hold_every_event(key: str) ->
     assert AUTH.column(key) in {field.name for field in AUTH.fields if field.optional}
 
 
+def test_a_topic_that_is_merged_with_other_streams_holds_each_event_once() -> None:
+    merged = MERGED.format("account")
+    assert wrong(copies={merged: (15, 15)}) == []
+    assert wrong(copies={merged: (16, 15)}) == ["records repeated by upstream"]
+
+
+@pytest.mark.parametrize(
+    ("logins", "what"),
+    [
+        (LoginCounts(5, 5, 5, 0), []),
+        (LoginCounts(4, 4, 4, 0), ["raw logins (compared with the feed's count)"]),
+        (LoginCounts(5, 4, 4, 1), ["logins that became events", "dead letters of logins"]),
+        (LoginCounts(5, 6, 5, 0), ["logins repeated by upstream"]),
+    ],
+)
+def test_logins_are_compared_with_their_own_count(logins: LoginCounts, what: list[str]) -> None:
+    found = reconcile(counts(logins=logins), summary().model_copy(update={"logins": 5}))
+    assert [check.name for check in found if not check.ok] == what
+
+
 def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_counted() -> None:
     stray = CountedAlert("a1", frozenset({event("t9")}))
     checks = reconcile(counts(alerts=counts().alerts | {"large_amount": [stray]}), summary())
@@ -174,7 +195,7 @@ def test_every_kind_of_malformed_record_has_its_rejection() -> None:
 
 
 def test_there_are_cases_for_every_detector_of_the_project() -> None:
-    assert {*KINDS} == {folder.name for folder in detectors_in(CHECKOUT / "detectors")}
+    assert {*KINDS, TAKEOVER} == {folder.name for folder in detectors_in(CHECKOUT / "detectors")}
 
 
 def test_the_table_and_the_json_agree() -> None:

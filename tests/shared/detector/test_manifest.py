@@ -187,7 +187,7 @@ def test_the_stream_and_the_key_are_those_of_the_project() -> None:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"stream": "login"}, "tool.lozenge.stream: .*there is no stream login: name one of auth"),
+        ({"stream": "claims"}, "tool.lozenge.stream: .*there is no stream claims: name one of auth, login"),
         ({"key": "wallet"}, "tool.lozenge.key: the stream auth has no key 'wallet', only card, terminal"),
     ],
 )

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lozenge.durations import duration
-from lozenge.errors import LozengeError
+from lozenge.errors import LozengeError, UsageError
+from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.shutdown import StopSignal
-from lozenge_deploy.demo.feed.formats import FORMS
+from lozenge_deploy.demo.feed.formats import FORMS, JSON, RAW_LOGIN
 from lozenge_deploy.demo.feed.generator import Generator
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
 from lozenge_deploy.demo.feed.producer import RecordProducer
@@ -58,14 +60,22 @@ def run(
     merchants: Annotated[int, typer.Option(min=LEAST_MERCHANTS)] = 400,
     malformed_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of malformed records.")] = 0.002,
     case_every: Annotated[float, typer.Option(min=0.1, help="Seconds between two live cases.")] = 3.0,
+    logins: Annotated[
+        bool | None, typer.Option(help="Send logins too, to payments in JSON; by default if their topic is there.")
+    ] = None,
     format: Annotated[FeedFormat, typer.Option(help="The raw form.")] = FeedFormat.json,
     summary: Annotated[Path | None, typer.Option(help="File for the JSON summary.")] = None,
 ) -> None:
     """Sends generated card authorisations and records what a detector should find in them."""
     stopped = StopSignal()
     form = FORMS[format]
+    if logins and format is not FeedFormat.json:
+        error = UsageError("reading --logins: payments in ISO 8583 name no account", hint="leave --format out")
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code)
     end = datetime.now(UTC)
-    feed = Generator(
+    generator = partial(
+        Generator,
         end - timedelta(days=past_days),
         seed=seed,
         cards=cards,
@@ -73,14 +83,17 @@ def run(
         malformed_rate=malformed_rate,
         form=form,
     )
+    feed = generator(logins=bool(logins))
     sender: RecordProducer | None = None
     past = 0
     try:
         kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
-        sender = RecordProducer(kafka, kafka.topics.prefixed(form.topic), stopped)
+        if logins is None and form is JSON and kafka.topics.prefixed(RAW_LOGIN) in topic_admin.partitions(kafka):
+            logins, feed = True, generator(logins=True)
+        sender = RecordProducer(kafka, [form.topic, *[RAW_LOGIN] * bool(logins)], stopped)
         if past_days and count:
             sender.send(feed.past(end, count))
-            past = feed.written.sent
+            past = feed.written.sent + feed.written.logins
             typer.echo(f"{past} records of the last {past_days} days sent", err=True)
         sender.send(feed.live(_slots(rate, for_, stopped), case_every))
         for raw in feed.finish(datetime.now(UTC)):
@@ -95,7 +108,8 @@ def run(
         if summary is not None:
             _write(summary, feed.written, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
     if failed:
-        typer.echo(f"the broker did not acknowledge {failed} of {feed.written.sent} records", err=True)
+        of = feed.written.sent + feed.written.logins
+        typer.echo(f"the broker did not acknowledge {failed} of {of} records", err=True)
         raise typer.Exit(1)
 
 
@@ -108,7 +122,8 @@ def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[in
 def _write(path: Path, written: WrittenRecords, run: dict[str, object]) -> None:
     """Replaces the summary in one step, so that a reader never sees a part of it."""
     cases = [asdict(case) | {"at": case.at.isoformat()} for case in written.cases]
-    text = json.dumps(run | {"sent": written.sent, "malformed": dict(written.malformed), "cases": cases}, indent=1)
+    counts = {"sent": written.sent, "logins": written.logins, "malformed": dict(written.malformed)}
+    text = json.dumps(run | counts | {"cases": cases}, indent=1)
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

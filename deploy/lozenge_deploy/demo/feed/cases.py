@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from lozenge_deploy.demo.feed.charges import Charges
-from lozenge_deploy.demo.feed.formats import Authorisation
+from lozenge_deploy.demo.feed.formats import Authorisation, Login
 from lozenge_deploy.demo.feed.habits import Habits
 from lozenge_deploy.demo.feed.population import COOLDOWN, DAY, SECOND, Population
 from lozenge_deploy.demo.feed.renewals import Renewals
@@ -22,6 +22,8 @@ TRAVEL = "impossible_travel"
 DEVICE = "shared_device"
 ATTACK = "merchant_under_attack"
 HABIT = "habit_deviation"
+TAKEOVER = "account_takeover"
+"""Where there are logins."""
 KINDS = (VELOCITY, DUPLICATE, LARGE, INCREASE, TRAVEL, DEVICE, ATTACK, HABIT)
 
 LARGE_FROM = 3000
@@ -29,6 +31,7 @@ _BURST = (14, 18)
 _CARDS_OF_DEVICE = (5, 7)
 _CARDS_OF_ATTACK = (19, 22)
 _APPROVED_OF_ATTACK = 9
+_FAILURES_OF_TAKEOVER = (3, 5)
 _STOPPED = 365 * DAY
 """A card that was copied is stopped."""
 
@@ -45,11 +48,11 @@ LIVE = Tempo(SECOND // 4, 5 * SECOND)
 
 
 class _FollowUp(NamedTuple):
-    """A scheduled charge of a case; the last one names the kind and all charges of the case."""
+    """A scheduled record of a case; the last one, a charge, names the kind and all charges of the case."""
 
     at: int
     number: int
-    auth: Authorisation
+    record: Authorisation | Login
     kind: str = ""
     txn_ids: tuple[str, ...] = ()
 
@@ -75,6 +78,8 @@ class CaseInjector:
             return None
         if kind == LARGE:
             return self._large(at)
+        if kind == TAKEOVER:
+            return self._takeover(at, tempo)
         several = {
             VELOCITY: self._burst,
             DUPLICATE: self._duplicate,
@@ -91,8 +96,10 @@ class CaseInjector:
     def follow_up(self, latest: int) -> Raw:
         """The next record of a started case, with a time no later than `latest`."""
         due = heappop(self._follow_ups)
-        auth = due.auth._replace(at=min(due.at, latest))
-        return self._written.completing(due.kind, auth, due.txn_ids) if due.kind else self._written.valid(auth)
+        record = due.record._replace(at=min(due.at, latest))
+        if isinstance(record, Login):
+            return self._written.login(record)
+        return self._written.completing(due.kind, record, due.txn_ids) if due.kind else self._written.valid(record)
 
     def _start(self, kind: str, charges: list[Authorisation]) -> Raw:
         first, *others, last = charges
@@ -153,6 +160,22 @@ class CaseInjector:
             charges.append(charge._replace(approved=n % _APPROVED_OF_ATTACK == 1))
             at += self._gap(tempo)
         return charges
+
+    def _takeover(self, at: int, tempo: Tempo) -> Raw:
+        """The owner logs in; then a thief guesses the password on a device of their own, and pays with it."""
+        card, next_number = self._population.available_card(at), self._written.next_number
+        owner = Login(next_number(), at, card, card.device)
+        strange = f"d-x{owner.number:012x}"
+        guesses = self._some(*_FAILURES_OF_TAKEOVER)
+        for n in range(guesses + 1):
+            at += self._gap(tempo)
+            login = Login(next_number(), at, card, strange, succeeds=n == guesses)
+            heappush(self._follow_ups, _FollowUp(at, login.number, login))
+        shop = self._population.online_shop()
+        charge = self._charges.at(shop, card, at + self._gap(tempo), self._population.amount(card, shop))
+        charge = charge._replace(device=strange)
+        heappush(self._follow_ups, _FollowUp(charge.at, charge.number, charge, TAKEOVER, (charge.txn_id,)))
+        return self._written.login(owner)
 
     def _some(self, least: int, most: int) -> int:
         return least + int(self._random.random() * (most - least + 1))

@@ -1,4 +1,4 @@
-"""The raw forms in which an authorisation is written, one `Form` each.
+"""The raw forms in which an authorisation is written, one `Form` each, and that of a login.
 
 Hand-formatted, because every character is known to need no escape and this is the generator's hottest path.
 """
@@ -33,6 +33,16 @@ class Authorisation(NamedTuple):
     def txn_id(self) -> str:
         """The source's own transaction id: twelve characters, as a retrieval reference number has."""
         return f"{self.number:012x}"
+
+
+class Login(NamedTuple):
+    """Somebody tries to get into the account of a card, from a device in its country; `at` as that of a payment."""
+
+    number: int
+    at: int
+    card: Card
+    device: str
+    succeeds: bool = True
 
 
 class Form(NamedTuple):
@@ -76,8 +86,21 @@ def _iso(auth: Authorisation, when: datetime) -> bytes:
     ).encode()
 
 
+def login_json(login: Login, when: datetime) -> bytes:
+    """A record of the login service."""
+    time = when.isoformat(timespec="microseconds")[:-6]
+    outcome = "SUCCESS" if login.succeeds else "FAILURE"
+    return (
+        f'{{"id":"{login.number:012x}","time":"{time}Z","event":"login","outcome":"{outcome}",'
+        f'"method":"password","user":{{"account":"{login.card.account}"}},'
+        f'"client":{{"type":"web","device":"{login.device}","country":"{login.card.home.code}"}}}}'
+    ).encode()
+
+
 STREAM, RAW_JSON, RAW_ISO = "auth", "AUTH-JSON", "AUTH-ISO"
-"""The stream that the feed is of, and its raw topics without the platform's prefix."""
+"""The stream of payments, and its raw topics without the platform's prefix."""
+LOGINS, RAW_LOGIN = "login", "LOGIN-JSON"
+"""The stream of logins, and its raw topic."""
 JSON = Form(RAW_JSON, _json, "pan", "merchant", "amount", "ts", "2026-02-31T12:00:00.000000Z")
 ISO = Form(RAW_ISO, _iso, "de2", "de42", "de4", "de7", "0231120000")
 FORMS = {"json": JSON, "iso": ISO}

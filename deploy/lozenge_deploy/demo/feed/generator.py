@@ -10,14 +10,16 @@ from datetime import datetime
 from itertools import chain, cycle, repeat
 from random import Random
 
-from lozenge_deploy.demo.feed.cases import HABIT, INCREASE, KINDS, LIVE, PAST, CaseInjector, Tempo
+from lozenge_deploy.demo.feed.cases import HABIT, INCREASE, KINDS, LIVE, PAST, TAKEOVER, CaseInjector, Tempo
 from lozenge_deploy.demo.feed.charges import Charges
-from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form
+from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form, Login
 from lozenge_deploy.demo.feed.population import SECOND, Population
 from lozenge_deploy.demo.feed.schedule import history, micros
 from lozenge_deploy.demo.feed.written_records import Raw, WrittenRecords
 
 _DECLINED = 0.04
+_LOGINS, _MISTYPED = 0.1, 0.1
+"""The share of logins in ordinary traffic, and that of failed ones among them."""
 _RECORDS_PER_PAST_CASE = 2000
 
 
@@ -25,7 +27,8 @@ class Generator:
     """Call `past`, then `live`, then `finish`, each to its end; one generator is one run.
 
     `start` is the start of the history, or of a run without one. `written` grows with every record taken
-    from an iterator, so the caller must send each one.
+    from an iterator, so the caller must send each one. With `logins` a part of the records are such; only JSON has the
+    accounts and devices that connect them with payments.
     """
 
     def __init__(
@@ -37,12 +40,16 @@ class Generator:
         merchants: int = 400,
         malformed_rate: float = 0.002,
         form: Form = JSON,
+        logins: bool = False,
     ) -> None:
+        if logins and form is not JSON:
+            raise ValueError(f"records of {form.topic} name no account and no device, so no login belongs to them")
         self.written = WrittenRecords(form, seed, start)
         self._random = Random(seed)
         self._population = Population(self._random, cards, merchants, seed)
         self._malformed_rate = malformed_rate
-        self._kinds = cycle(KINDS)
+        self._kinds = cycle((*KINDS, TAKEOVER) if logins else KINDS)
+        self._login_share = _LOGINS if logins else 0.0
         self._start = start
         self._charges = Charges(self._random, self._population, self.written)
         self._cases = CaseInjector(self._random, self._population, self._charges, self.written, micros(start))
@@ -91,7 +98,7 @@ class Generator:
                 if case := self._cases.inject(next(self._kinds), at, tempo):
                     yield case
                     continue
-            yield self._renewal(at) or self._habit(at) or self._purchase(at)
+            yield self._renewal(at) or self._habit(at) or self._login(at) or self._purchase(at)
 
     def _renewal(self, at: int) -> Raw | None:
         """The charge of a subscription that is due."""
@@ -109,6 +116,14 @@ class Generator:
             return None
         auth = self._charges.at(payment.merchant, payment.card, at, payment.minor)
         return self.written.completing(HABIT, auth) if payment.broken else self.written.valid(auth)
+
+    def _login(self, at: int) -> Raw | None:
+        """An owner who logs in on the own device, and mistypes the password now and then."""
+        if not self._login_share or self._random.random() >= self._login_share:
+            return None
+        card = self._population.available_card(at)
+        succeeds = self._random.random() >= _MISTYPED
+        return self.written.login(Login(self.written.next_number(), at, card, card.device, succeeds))
 
     def _purchase(self, at: int) -> Raw:
         auth = self._charges.usual(self._population.available_card(at), at)

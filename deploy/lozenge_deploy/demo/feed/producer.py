@@ -3,7 +3,7 @@
 Records that the broker has not acknowledged in the end are counted in `failed`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -20,16 +20,16 @@ _SERVE_EVERY = 1000  # records between two polls for delivery errors
 
 
 class RecordProducer:
-    """A producer for one raw topic; raises BrokerUnavailable or TopicError at once if it cannot send.
+    """A producer for raw topics, named without their prefix; raises BrokerUnavailable or TopicError if it cannot send.
 
     The key decides the partition, and the Kafka timestamp is the time of sending. `stopped` is called before every
     record; once it is true, only `close` sends the queued records.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str, stopped: Callable[[], bool]) -> None:
-        check_topics(kafka, [Topic(topic, kafka.partitions)])
+    def __init__(self, kafka: KafkaSettings, topics: Collection[str], stopped: Callable[[], bool]) -> None:
+        self._names, self._partitions = {topic: kafka.topics.prefixed(topic) for topic in topics}, kafka.partitions
+        check_topics(kafka, [Topic(name, kafka.partitions) for name in self._names.values()])
         self.failed = 0
-        self._topic, self._partitions = topic, kafka.partitions
         self._stopped = stopped
         self._producer = Producer(
             kafka.client(
@@ -55,7 +55,7 @@ class RecordProducer:
 
     def send_one(self, raw: Raw) -> None:
         """Queues one record; if the queue is full, waits for space or, once `stopped`, counts the record as failed."""
-        record = Record(self._topic, partition_of(raw.key, self._partitions), raw.key, raw.value)
+        record = Record(self._names[raw.topic], partition_of(raw.key, self._partitions), raw.key, raw.value)
         self.failed += not produce(self._producer, record, stopped=self._stopped)
 
     def close(self) -> None:

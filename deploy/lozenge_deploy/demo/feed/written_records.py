@@ -1,4 +1,4 @@
-"""The raw records of a run: each is numbered, written in the run's form and counted; cases are recorded."""
+"""The raw records of a run: each is numbered, written in its form and counted; cases are recorded."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,17 +7,18 @@ from itertools import cycle
 from typing import NamedTuple
 from zlib import crc32
 
-from lozenge_deploy.demo.feed.formats import Authorisation, Form
+from lozenge_deploy.demo.feed.formats import RAW_LOGIN, Authorisation, Form, Login, login_json
 from lozenge_deploy.demo.feed.malformed_records import malform, reasons
 from lozenge_deploy.demo.feed.schedule import moment
 
 
 class Raw(NamedTuple):
-    """One record of the raw topic."""
+    """One record of a raw topic; `topic` has no prefix."""
 
     key: bytes
     value: bytes
     event_time: datetime
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +32,22 @@ class InjectedCase:
 
 
 class WrittenRecords:
-    """Writes the records of one run, and counts them: `sent`, `malformed` by reason, and the completed `cases`."""
+    """Writes the records of one run, and counts them: `sent` authorisations, `logins`, and the completed `cases`.
+
+    `malformed` counts by reason.
+    """
 
     def __init__(self, form: Form, seed: int, start: datetime) -> None:
         self.cases: list[InjectedCase] = []
         self.malformed: Counter[str] = Counter()
-        self.sent = 0
+        self.sent = self.logins = 0
         self._form = form
         self._reasons = cycle(reasons(form))
         # Runs into one topic must not share transaction ids: 20 bits name the run, 28 count its records.
         self._number = crc32(f"{seed} {start.isoformat()}".encode()) % (1 << 20) << 28
 
     def next_number(self) -> int:
-        """The number of the next authorisation."""
+        """The number of the next authorisation or login."""
         self._number += 1
         return self._number
 
@@ -51,7 +55,13 @@ class WrittenRecords:
         """The record of `auth`."""
         self.sent += 1
         when = moment(auth.at)
-        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when)
+        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when, self._form.topic)
+
+    def login(self, login: Login) -> Raw:
+        """The record of `login`."""
+        self.logins += 1
+        when = moment(login.at)
+        return Raw(login.card.account.encode(), login_json(login, when), when, RAW_LOGIN)
 
     def completing(self, kind: str, auth: Authorisation, txn_ids: tuple[str, ...] = ()) -> Raw:
         """The record of `auth`, which completes a case of `kind`; `txn_ids` are all of the case, by default its own."""

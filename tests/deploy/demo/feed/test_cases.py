@@ -13,8 +13,9 @@ import pytest
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.fold import PartitionState, Raised, fold, key_bytes
 from lozenge.detector.package import main_module, provide
-from lozenge_deploy.demo.feed import Generator
-from lozenge_deploy.demo.feed.cases import ATTACK, DEVICE, HABIT, TRAVEL
+from lozenge_deploy.demo.feed import Generator, Raw
+from lozenge_deploy.demo.feed.cases import ATTACK, DEVICE, HABIT, TAKEOVER, TRAVEL
+from lozenge_deploy.demo.feed.formats import LOGINS, RAW_LOGIN, STREAM
 from lozenge_deploy.demo.feed.schedule import steady
 from lozenge_deploy.demo.reconciliation import match
 from lozenge_deploy.demo.topic_counts import CountedAlert
@@ -27,6 +28,7 @@ FOLDS: dict[str, tuple[tuple[str, ...], str]] = {
     DEVICE: (("device_id",), "Device"),
     ATTACK: (("merchant_id",), "Merchant"),
     HABIT: (("card_id", "currency"), "Habit"),
+    TAKEOVER: (("account_id",), "Account"),
 }
 """By detector: what it folds by, and its state."""
 
@@ -34,15 +36,36 @@ FOLDS: dict[str, tuple[tuple[str, ...], str]] = {
 @pytest.fixture(scope="module")
 def feed() -> tuple[Generator, list[Event]]:
     """A history of the demo's length, and a minute of live traffic."""
-    made = Generator(END - timedelta(days=90), malformed_rate=0)
+    made = Generator(END - timedelta(days=90), malformed_rate=0, logins=True)
     raws = [*made.past(END, 20_000), *made.live(steady(END + timedelta(seconds=20), 50, 60))]
     raws += made.finish(END + timedelta(seconds=80))
-    return made, [event(json.loads(raw.value), raw.event_time) for raw in raws]
+    return made, [event(raw, json.loads(raw.value)) for raw in raws]
 
 
-def event(raw: dict[str, Any], at: datetime) -> Event:
+def event(raw: Raw, record: dict[str, Any]) -> Event:
     """As the mapping makes it."""
+    if raw.topic == RAW_LOGIN:
+        return login(raw.event_time, record)
+    return payment(raw.event_time, record)
+
+
+def login(at: datetime, raw: dict[str, Any]) -> Event:
     return Event(
+        stream=LOGINS,
+        event_id=raw["id"],
+        event_time=at,
+        account_id=raw["user"]["account"],
+        action=raw["event"],
+        result=raw["outcome"].lower(),
+        device_id=raw["client"]["device"],
+        ip_country=raw["client"]["country"],
+    )
+
+
+def payment(at: datetime, raw: dict[str, Any]) -> Event:
+    return Event(
+        stream=STREAM,
+        account_id=raw["account"],
         event_id=raw["txn_id"],
         event_time=at,
         card_id=raw["pan"],
@@ -59,10 +82,12 @@ def event(raw: dict[str, Any], at: datetime) -> Event:
 
 def is_folded(name: str, event: Event, settings: Any) -> bool:
     """What the detector's own expressions say of such an event."""
+    if event.stream == LOGINS:
+        return name == TAKEOVER
     match name:
         case "impossible_travel":
             return event.latitude is not None
-        case "shared_device":
+        case "shared_device" | "account_takeover":
             return event.device_id is not None
         case "merchant_under_attack":
             return bool(0 <= event.amount <= settings.small)

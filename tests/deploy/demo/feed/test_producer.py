@@ -19,8 +19,9 @@ from lozenge.contracts.topics import Topics
 from lozenge.errors import TopicError
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.feed import Generator
+from lozenge_deploy.demo.feed import ISO, Generator
 from lozenge_deploy.demo.feed import __main__ as command
+from lozenge_deploy.demo.feed.formats import RAW_LOGIN
 from lozenge_deploy.demo.feed.producer import RecordProducer
 from tests.streams import RAW_ISO, RAW_JSON
 
@@ -31,9 +32,9 @@ NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 
 @pytest.fixture
 def broker() -> Iterator[str]:
-    """The address of a mock cluster with both raw topics."""
+    """The address of a mock cluster with both raw topics of payments."""
     owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    for topic in (TOPICS.prefixed(RAW_JSON), TOPICS.prefixed(RAW_ISO)):
+    for topic in map(TOPICS.prefixed, (RAW_JSON, RAW_ISO)):
         owner.list_topics(topic, timeout=5)  # asking creates it
     host = next(iter(owner.list_topics(timeout=5).brokers.values()))
     yield f"{host.host}:{host.port}"
@@ -70,7 +71,7 @@ def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Pop
 def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9), malformed_rate=0.05)
     raws = list(feed.past(NOW, 5000))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.prefixed(RAW_JSON), stopped=lambda: False)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), [RAW_JSON], stopped=lambda: False)
     began = time.time()
     sender.send(raws)
     sender.close()
@@ -85,9 +86,7 @@ def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) ->
 
 def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9))
-    sender = RecordProducer(
-        KafkaSettings(bootstrap=broker), TOPICS.prefixed(RAW_JSON), stopped=lambda: feed.written.sent >= 700
-    )
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), [RAW_JSON], stopped=lambda: feed.written.sent >= 700)
     sender.send(feed.past(NOW, 5000))
     sender.close()
     assert len(read_all(broker, TOPICS.prefixed(RAW_JSON))) == feed.written.sent == 700
@@ -95,7 +94,7 @@ def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) 
 
 def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
     with pytest.raises(TopicError, match="AUTH-OTHER does not exist"):
-        RecordProducer(KafkaSettings(bootstrap=broker), "AUTH-OTHER", stopped=lambda: False)
+        RecordProducer(KafkaSettings(bootstrap=broker), ["AUTH-OTHER"], stopped=lambda: False)
 
 
 def test_the_command_sends_history_and_live_records_and_summarises_its_cases(broker: str, tmp_path: Path) -> None:
@@ -113,6 +112,26 @@ def test_the_command_sends_history_and_live_records_and_summarises_its_cases(bro
     )
     sent = {json.loads(m.value() or b"{}").get("de37") for m in messages if _is_object(m)}
     assert sent.issuperset(txn_id for case in said["cases"] for txn_id in case["txn_ids"])
+
+
+def test_logins_go_to_their_own_topic_and_are_counted_apart(broker: str, tmp_path: Path) -> None:
+    summary = tmp_path / "feed.json"
+    Producer({"bootstrap.servers": broker}).list_topics(TOPICS.prefixed(RAW_LOGIN), timeout=5)
+    with feed_command(broker, summary, "--past-days", "9", "--count", "3000", "--for", "0s") as feed:
+        _, errors = feed.communicate(timeout=30)
+    assert feed.returncode == 0, errors
+    said = json.loads(summary.read_text())
+    assert said["logins"] == count(broker, TOPICS.prefixed(RAW_LOGIN)) > 100
+    assert said["sent"] == count(broker, TOPICS.prefixed(RAW_JSON))
+    assert said["past"] == 3000 <= said["logins"] + said["sent"]
+
+
+def test_logins_belong_to_payments_in_json(tmp_path: Path) -> None:
+    with feed_command("127.0.0.1:1", tmp_path / "feed.json", "--logins", "--format", "iso") as feed:
+        _, errors = feed.communicate(timeout=30)
+    assert (feed.returncode, errors.startswith("reading --logins: payments in ISO 8583")) == (2, True)
+    with pytest.raises(ValueError, match="AUTH-ISO name no account"):
+        Generator(NOW, form=ISO, logins=True)
 
 
 def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(broker: str, tmp_path: Path) -> None:
