@@ -48,7 +48,8 @@ class Generator:
         self._random = Random(seed)
         self._population = Population(self._random, cards, merchants, seed)
         self._malformed_rate = malformed_rate
-        self._kinds = cycle((*KINDS, TAKEOVER) if logins else KINDS)
+        self._kinds = (*KINDS, TAKEOVER) if logins else KINDS
+        self._next_kind = cycle(self._kinds)
         self._login_share = _LOGINS if logins else 0.0
         self._start = start
         self._charges = Charges(self._random, self._population, self.written)
@@ -72,7 +73,7 @@ class Generator:
         broken habit needs a history of two months. At fewer than ten records per second raise `case_every`, or the
         cases displace the ordinary traffic.
         """
-        soon = [SECOND, *[9 * SECOND // 8] * (len(KINDS) - 1)]
+        soon = [SECOND, *[9 * SECOND // 8] * (len(self._kinds) - 1)]
         return self._stream(slots, chain(soon, repeat(int(case_every * SECOND))), LIVE)
 
     def finish(self, now: datetime) -> Iterator[Raw]:
@@ -95,10 +96,19 @@ class Generator:
                 case_at = at + next(gaps)
             if at >= case_at:
                 case_at += next(gaps)
-                if case := self._cases.inject(next(self._kinds), at, tempo):
+                if case := self._cases.inject(self._kind(tempo), at, tempo):
                     yield case
                     continue
             yield self._renewal(at) or self._habit(at) or self._login(at) or self._purchase(at)
+
+    def _kind(self, tempo: Tempo) -> str:
+        """The next kind of case. An account is taken over in live traffic alone.
+
+        A history is sent in seconds, and either stream may be normalised first: its payments are months ahead of its
+        logins then, or behind them, more than any state could keep.
+        """
+        kind = next(self._next_kind)
+        return next(self._next_kind) if kind == TAKEOVER and tempo is PAST else kind
 
     def _renewal(self, at: int) -> Raw | None:
         """The charge of a subscription that is due."""
