@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.test_run import proof_of
-from tests.streams import AUTH
+from tests.streams import AUTH, FOLDER
 
 
 class Checkout:
@@ -19,7 +20,7 @@ class Checkout:
 
     def __init__(self, folder: Path, bootstrap: str, detectors: Mapping[str, str]) -> None:
         self.folder, self.kinds = folder, dict(detectors)
-        self.environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap}
+        self.environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap, STREAMS_VARIABLE: str(FOLDER)}
         self.detectors = folder / "detectors"
         self.detectors.mkdir()
         (folder / "pyproject.toml").touch()

@@ -22,7 +22,7 @@ def test_the_mappings_of_a_stream_are_named_with_their_topics(upstream_spark: Sp
         "mappings": [{"source": "auth_iso8583", "topic": "AUTH-ISO"}, {"source": "auth_json", "topic": "AUTH-JSON"}],
         "problems": [],
     }
-    with pytest.raises(UsageError, match="there is no stream login"):
+    with pytest.raises(UsageError, match="there is no stream claims"):
         answer("login", STREAMS, lambda: upstream_spark)
 
 
@@ -40,10 +40,10 @@ def test_every_problem_is_named_also_what_java_refuses(upstream_spark: SparkSess
 
 def test_a_stream_that_there_is_not_is_an_error_of_usage_before_a_spark_starts() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "lozenge_upstream.check_mappings", "login"],
+        [sys.executable, "-m", "lozenge_upstream.check_mappings", "claims"],
         env=os.environ | {STREAMS_VARIABLE: str(FOLDER)},
         capture_output=True,
         text=True,
     )
     assert (run.returncode, run.stdout) == (2, "")
-    assert "there is no stream login" in run.stderr
+    assert "there is no stream claims" in run.stderr

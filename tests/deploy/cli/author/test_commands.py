@@ -45,8 +45,8 @@ def test_fires() -> None:
 def test_new_refuses_a_stream_or_a_key_that_there_is_not(checkout: Path) -> None:
     run = invoke("new", "spotter", "--key", "wallet", cwd=checkout)
     assert (run.returncode, "the stream auth has no key wallet" in run.stderr) == (2, True), run.stderr
-    run = invoke("new", "spotter", "--stream", "login", cwd=checkout)
-    assert (run.returncode, "there is no stream login" in run.stderr) == (2, True), run.stderr
+    run = invoke("new", "spotter", "--stream", "claims", cwd=checkout)
+    assert (run.returncode, "there is no stream claims" in run.stderr) == (2, True), run.stderr
     assert list((checkout / "detectors").iterdir()) == []
 
 

@@ -103,8 +103,9 @@ def test_every_problem_of_a_stream_is_named_at_once(monkeypatch: pytest.MonkeyPa
 
 def test_the_streams_of_a_project_are_listed(tmp_path: Path) -> None:
     run = invoke("stream", "ls", "-o", "json", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
-    [auth] = json.loads(run.stdout)
+    auth, login = json.loads(run.stdout)
     assert (auth["stream"], auth["raw topics"]) == ("auth", "AUTH-ISO, AUTH-JSON")
+    assert (login["stream"], login["raw topics"]) == ("login", "LOGIN-JSON")
     assert auth["keys"].startswith("card, ")
 
 

@@ -107,8 +107,8 @@ def test_the_command_prints_the_module_or_writes_it(tmp_path: Path) -> None:
     nowhere = invoke("stream", "types", "auth", "--to", "no/where.py", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
     assert (nowhere.returncode, "No such file or directory" in nowhere.stderr) == (2, True)
     assert (
-        "there is no stream login"
-        in invoke("stream", "types", "login", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER)).stderr
+        "there is no stream claims"
+        in invoke("stream", "types", "claims", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER)).stderr
     )
 
 
