@@ -23,7 +23,7 @@ def test_the_mappings_of_a_stream_are_named_with_their_topics(upstream_spark: Sp
         "problems": [],
     }
     with pytest.raises(UsageError, match="there is no stream claims"):
-        answer("login", STREAMS, lambda: upstream_spark)
+        answer("claims", STREAMS, lambda: upstream_spark)
 
 
 def test_every_problem_is_named_also_what_java_refuses(upstream_spark: SparkSession, tmp_path: Path) -> None:
