@@ -77,6 +77,8 @@ def test_a_stream_without_samples_is_an_error_that_says_how_to_write_one(copied:
     shutil.rmtree(copied / "auth" / "samples")
     with pytest.raises(UsageError, match="it has no samples"):
         answer("auth", "", Streams.of(copied), no_session)
+    answered = answer("auth", "", Streams.of(copied), no_session, or_none=True)
+    assert json.loads(answered) == {"samples": [], "without": ["auth_iso8583", "auth_json"]}
     with pytest.raises(UsageError, match="name one of auth_iso8583, auth_json"):
         answer("auth", "wallet", Streams.of(copied), no_session)
 

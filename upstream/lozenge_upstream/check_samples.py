@@ -2,12 +2,14 @@
 
 The answer has `samples`, each with its `failures`, and `without`, the sources that have none. Nothing is written, and
 no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, mapping or sample, or it is wrong.
+With `--or-none` a stream without samples is no error.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -34,8 +36,10 @@ _EXAMPLE = """{folder}/{source}.toml has them:
 `lozenge stream try {stream} --source {source} < record.json` shows what a record becomes"""
 
 
-def answer(stream: str, source: str, streams: Streams, session: Callable[[], SparkSession]) -> str:
-    """The JSON of what becomes of each sample; a session is made once the files are read.
+def answer(
+    stream: str, source: str, streams: Streams, session: Callable[[], SparkSession], *, or_none: bool = False
+) -> str:
+    """The JSON of what becomes of each sample; a session is made once the files are read, if there are samples.
 
     Raises ConfigError with every problem of all mappings and samples, UsageError.
     """
@@ -53,6 +57,8 @@ def answer(stream: str, source: str, streams: Streams, session: Callable[[], Spa
     if problems:
         raise ConfigError(f"reading the samples of {stream}", problems=problems, hint="fix what is named")
     wanted = [each for each in found if source in ("", each.source)]
+    if not wanted and or_none:
+        return json.dumps({"samples": [], "without": known})
     if not wanted:
         names = {"folder": folder, "source": source or known[0], "stream": stream, "field": definition.fields[0].name}
         of = f" of the source {source}" if source else ""
@@ -69,8 +75,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lozenge_upstream.check_samples")
     parser.add_argument("stream")
     parser.add_argument("source", nargs="?", default="", help="Of one of its mappings.")
+    parser.add_argument("--or-none", action="store_true", help="A stream without samples is no error.")
     given = parser.parse_args()
-    return print_answer(lambda: answer(given.stream, given.source, Streams.load(), lambda: tool_session("test", SPARK)))
+
+    def answered() -> str:
+        session = partial(tool_session, "test", SPARK)
+        return answer(given.stream, given.source, Streams.load(), session, or_none=given.or_none)
+
+    return print_answer(answered)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from lozenge_deploy.control.deployments_view import Deployment
     from lozenge_deploy.observe.group_lag import GroupLag
     from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
+    from lozenge_deploy.operations.streams.refused_releases import ReleaseRefusal
+
+    Refused = Mapping[str, ReleaseRefusal]
 
 MANY_DEAD = 0.1
 """A higher share of dead letters among an app's input is reported as trouble."""
@@ -35,22 +39,24 @@ def status(
     The cost of a detector with a shared JVM is that of its own work there; its memory has an equal share of the JVM's.
     """
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.stream_releases import FollowedStreams
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.observe.metrics_reader import MetricsReader
+    from lozenge_deploy.operations.streams.refused_releases import refused_releases
 
     kafka = KafkaSettings.load()
     readings = MetricsReader(kafka)
     try:
         readings.catch_up()
-        with Deployments(kafka) as deployments:
+        with Deployments(kafka) as deployments, closing(FollowedStreams(kafka)) as streams:
             while True:
-                members = deployments.all()
+                members, refused = deployments.all(), refused_releases(streams.poll())
                 if watch:
                     clear()
                 if name:
-                    _show_one(readings, members, kafka, app_of(name), output)
+                    _show_one(readings, members, refused, kafka, app_of(name), output)
                 else:
-                    _show_all(readings, members, kafka, output)
+                    _show_all(readings, members, refused, kafka, output)
                 if not watch:
                     return
                 time.sleep(1)
@@ -60,12 +66,16 @@ def status(
 
 
 def _show_all(
-    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: OutputFormat
+    readings: "MetricsReader",
+    members: "Mapping[str, Deployment]",
+    refused: "Refused",
+    kafka: "KafkaSettings",
+    output: OutputFormat,
 ) -> None:
     wanted = {name for name, member in members.items() if not member.retired}
     from lozenge_deploy.observe.group_lag import lag_of
 
-    rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
+    rows = [row for row in _rows(readings, members, refused) if row["instances"] or row["app"] in wanted]
     for row in rows:
         where = lag_of(kafka, row["app"])
         row |= _blocked(row, where)
@@ -83,6 +93,7 @@ def _show_all(
 def _show_one(
     readings: "MetricsReader",
     members: "Mapping[str, Deployment]",
+    refused: "Refused",
     kafka: "KafkaSettings",
     name: str,
     output: OutputFormat,
@@ -90,7 +101,7 @@ def _show_one(
     """One app, also if it does not run; raises UsageError if it never ran and is not deployed."""
     from lozenge_deploy.observe.group_lag import lag_of
 
-    rows = [row for row in _rows(readings, members) if row["app"] == name]
+    rows = [row for row in _rows(readings, members, refused) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     where = lag_of(kafka, name)
@@ -105,13 +116,16 @@ def _show_one(
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
 
 
-def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Iterator[dict[str, Any]]:
+def _rows(
+    readings: "MetricsReader", members: "Mapping[str, Deployment]", refused: "Refused"
+) -> Iterator[dict[str, Any]]:
     for app in sorted({*readings.apps(), *members}):
         reading, member = readings.reading(app), members.get(app)
         yield (
             {"app": app, **_deployed(member), **_measured(reading, member)}
             | _dead_letters(app, reading, member)
-            | (_mappings(app, reading))
+            | _refused(app, refused)
+            | _mappings(app, reading)
         )
 
 
@@ -159,6 +173,12 @@ def _mappings(app: str, reading: "Reading | None") -> dict[str, Any]:
         "reason": f"not in force is the mapping of {names}; the raw records of its topic wait",
         "next": f"`lozenge logs {app} --level error` has every problem; fix the file, then restart upstream",
     }
+
+
+def _refused(app: str, refused: "Refused") -> dict[str, Any]:
+    """Reason and next step of upstream while the release that is requested of its stream is refused."""
+    found = refused.get(app)
+    return found._asdict() if found is not None else {}
 
 
 def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:

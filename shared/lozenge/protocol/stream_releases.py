@@ -157,3 +157,8 @@ def state_of(stream: str, rows: Mapping[str, StreamRow]) -> StreamState:
         report if isinstance(report, StreamReport) else None,
         {row.number: row for row in sorted(mine, key=lambda row: row.number)},
     )
+
+
+def states_of(rows: Mapping[str, StreamRow]) -> list[StreamState]:
+    """What the `rows`, by key, say of each stream, by name."""
+    return [state_of(stream, rows) for stream in sorted({row.stream for row in rows.values()})]

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from lozenge_deploy.cli.status import _blocked, _dead_letters, _mappings
+from lozenge_deploy.cli.status import _blocked, _dead_letters, _mappings, _refused
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 from lozenge_deploy.observe.group_lag import GroupLag
 from lozenge_deploy.observe.metrics_reader import Reading
+from lozenge_deploy.operations.streams.refused_releases import ReleaseRefusal
 
 
 def reading(dead_share: float) -> Reading:
@@ -46,6 +47,12 @@ def test_a_mapping_that_is_not_in_force_is_named_with_the_next_step() -> None:
     found = _mappings("upstream", replace(reading(0.0), refused_mappings=("wallet",)))
     assert found["reason"] == "not in force is the mapping of wallet; the raw records of its topic wait"
     assert "`lozenge logs upstream --level error`" in found["next"]
+
+
+def test_a_release_of_its_stream_that_upstream_refuses_is_its_reason() -> None:
+    refused = {"upstream": ReleaseRefusal("r3 of the stream auth is refused", "fix the folder")}
+    expected = {"reason": "r3 of the stream auth is refused", "next": "fix the folder"}
+    assert (_refused("upstream", refused), _refused("spotter", refused)) == (expected, {})
 
 
 @pytest.mark.parametrize(

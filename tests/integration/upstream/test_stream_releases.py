@@ -4,6 +4,7 @@ A bad release changes nothing, and an earlier one comes back in the same way.
 """
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -60,10 +61,14 @@ class Scene:
 
     def said(self, *arguments: str) -> Any:
         """What a command answers as JSON."""
-        variables = {STREAMS_VARIABLE: str(self.streams), "LOZENGE_UPSTREAM_TOKEN_KEY": KEY}
-        run = invoke(*arguments, "-o", "json", cwd=self.streams, **variables, **self.kafka.variables)
+        run = self.asked(*arguments)
         assert run.returncode == 0, run.stderr
         return json.loads(run.stdout)
+
+    def asked(self, *arguments: str) -> Any:
+        """What becomes of a command that answers in JSON."""
+        variables = {STREAMS_VARIABLE: str(self.streams), "LOZENGE_UPSTREAM_TOKEN_KEY": KEY}
+        return invoke(*arguments, "-o", "json", cwd=self.streams, **variables, **self.kafka.variables)
 
     def requested(self, files: dict[str, str]) -> Since:
         """Since when a release of these files is in force, which no command has checked before; raises ChangeFailed."""
@@ -148,6 +153,14 @@ def edit(scene: Scene) -> None:
     scene.mapping.write_text(text.replace(MERCHANT, CONSTANT), "utf-8")
 
 
+def edit_samples(scene: Scene) -> None:
+    """The one sample of the source expects the merchant that the edited mapping gives."""
+    file = scene.streams / "auth" / "samples" / "auth_json.toml"
+    head, first, *_ = file.read_text("utf-8").split("[[sample]]")
+    first = re.sub(r"(?m)^(event_id|merchant_id) = .*$", "", first)
+    file.write_text(f'{head}[[sample]]{first}merchant_id = "another"\n', "utf-8")
+
+
 def json_offsets(kafka: KafkaSettings, since: Any) -> dict[int, int]:
     return {int(partition): offset for partition, offset in since[kafka.topics.prefixed(RAW_JSON)].items()}
 
@@ -161,6 +174,11 @@ def test_a_mapping_changes_under_traffic_and_back_and_a_bad_one_does_not(
             wait(lambda: bench.processed() > 0, "the first batch")
             [first] = scene.said("stream", "deploy", "auth", "-m", "as it is")
             edit(scene)
+            tested = scene.asked("stream", "deploy", "auth")
+            assert (tested.returncode, "samples become something else" in tested.stderr) == (1, True), tested.stderr
+            failed = [each["sample"] for each in json.loads(tested.stdout)["samples"] if each["failures"]]
+            assert failed[0] == "a payment in a shop"
+            edit_samples(scene)
             [dry] = scene.said("stream", "deploy", "auth", "--dry-run")
             assert [row["field"] for row in dry["changes"]] == ["release", "mappings/auth_json.toml", "offsets"]
             [second] = scene.said("stream", "deploy", "auth", "-m", "merchants are constant")
@@ -171,6 +189,8 @@ def test_a_mapping_changes_under_traffic_and_back_and_a_bad_one_does_not(
             assert "r2 runs on" in refused.value.hint
             assert scene.metrics.snapshot()["samples"]["lozenge_stream_release_refused"] == 1
             rows = scene.said("stream", "releases", "auth")
+            [shown] = [row for row in scene.said("status") if row["app"] == "upstream"]
+            assert shown["reason"].startswith("r3 of the stream auth is refused, r2 runs on: auth_json: mcc: ")
             assert [(row["release"], row["state"]) for row in rows] == [
                 *(("r3", "refused"), ("r2", "in force"), ("r1", None), ("folder", None))
             ]

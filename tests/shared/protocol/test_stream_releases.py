@@ -13,6 +13,7 @@ from lozenge.protocol.stream_releases import (
     key_of,
     record,
     state_of,
+    states_of,
 )
 
 RELEASE = StreamRelease("auth", 3, {"stream.toml": "x"}, "ann", "why")
@@ -80,3 +81,11 @@ def test_the_id_of_a_release_is_its_name_and_the_digest_of_its_files() -> None:
     assert RELEASE.id.name == "r3"
     assert other.id == RELEASE.id
     assert msgspec.structs.replace(RELEASE, files={}).id != RELEASE.id
+
+
+def test_each_stream_has_a_state_of_its_own_rows() -> None:
+    other = StreamRelease("login", 1, {"stream.toml": "y"})
+    auth, login = states_of({key_of(row): row for row in (RELEASE, DEPLOYMENT, REFUSED, other)})
+    assert (auth.stream, auth.to_run, auth.releases) == ("auth", 2, {3: RELEASE})
+    assert (login.stream, login.to_run, login.releases) == ("login", FOLDER, {1: other})
+    assert states_of({}) == []

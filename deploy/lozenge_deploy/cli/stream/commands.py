@@ -8,9 +8,9 @@ import typer
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge_deploy.cli.options import OUTPUT
-from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields, show_warnings
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json
-from lozenge_deploy.cli.stream import release_commands
+from lozenge_deploy.cli.stream import release_commands, samples
 from lozenge_deploy.cli.stream.draft import new
 
 BROKER_SECONDS = 1.0
@@ -90,39 +90,6 @@ def try_(
         raise typer.Exit(1)
 
 
-@app.command("test")
-def run_samples(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A stream.")],
-    source: Annotated[str, typer.Option(help="Only the samples of this source.")] = "",
-    output: OUTPUT = OutputFormat.TABLE,
-) -> None:
-    """Run a stream's samples: raw records, and what must become of them.
-
-    They are in `samples/<source>.toml` of its folder. Upstream's own code runs them; nothing is written, and no broker
-    is needed. Exit code 1: something else becomes of one. Exit code 2: there are none, or a mapping or sample is wrong.
-    """
-    from lozenge_deploy.operations.streams.upstream_tools import asked
-
-    found = asked(
-        f"testing the stream {name}", "lozenge_upstream.check_samples", *(name, *([source] if source else []))
-    )
-    failures = [
-        {"source": each["source"], "sample": each["sample"], **failure, "field": failure["field"] or "-"}
-        for each in found["samples"]
-        for failure in each["failures"]
-    ]
-    failed = sum(bool(each["failures"]) for each in found["samples"])
-    if output is OutputFormat.JSON:
-        print_json(found)
-    else:
-        show_warnings(f"the source {each} has no samples" for each in found["without"])
-        if failures:
-            show(failures, output)
-        echo(f"{len(found['samples']) - failed} passed" + (f", {failed} failed" if failed else ""))
-    if failed:
-        raise typer.Exit(1)
-
-
 @app.command()
 def types(
     names: Annotated[
@@ -183,6 +150,7 @@ def _in_force(streams: list[str]) -> dict[str, str]:
         return {}
 
 
+app.command("test")(samples.run_samples)
 app.command()(release_commands.plan)
 app.command()(release_commands.deploy)
 app.command()(release_commands.rollback)

@@ -8,6 +8,7 @@ import typer
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
+from lozenge_deploy.cli.stream.samples import TEST, require_passed
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, show_rows
 
 if TYPE_CHECKING:
@@ -54,13 +55,18 @@ def plan(
 
 def deploy(
     name: NAME,
+    test: TEST = True,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Release a stream's folder. The running upstream takes it at an exact raw offset, if all of it is good."""
+    """Release a stream's folder. The running upstream takes it at an exact raw offset, if all of it is good.
+
+    Its samples run first, as `lozenge stream test` runs them. Exit code 1: something else becomes of one, or upstream
+    refuses the release; the one before stays in force.
+    """
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.streams.project import Streams
     from lozenge.streams.release_files import files_of
@@ -74,13 +80,15 @@ def deploy(
     files = files_of(streams.folder / definition.name)
     candidate = release_deploy.prepare(kafka, definition, files)
     check_mappings(definition.name)
+    if test and candidate.refusal is None:
+        require_passed(definition.name, output)
     _show_changes(name, candidate.changes, dry_run and candidate.refusal is None, output)
     if candidate.refusal is not None:
         raise candidate.refusal
     if dry_run:
         return
     covered = coverage_end(kafka, definition.app)
-    wanted = release_deploy.request(kafka, candidate, message)
+    wanted = release_deploy.request(kafka, candidate, message, tested=test)
     _await(kafka, wanted, definition.app, definition.raw_topics, covered, limit, output, candidate.changes)
 
 

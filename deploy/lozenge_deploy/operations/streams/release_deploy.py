@@ -51,13 +51,21 @@ def prepare(kafka: KafkaSettings, definition: StreamDefinition, files: dict[str,
     return StreamCandidate(definition, files, rows, _refusal(definition.name, problems) if problems else None)
 
 
-def request(kafka: KafkaSettings, candidate: StreamCandidate, reason: str) -> StreamDeployment:
-    """Creates the topics that it needs and requests it; raises its refusal, UsageError, BrokerUnavailable."""
+def request(kafka: KafkaSettings, candidate: StreamCandidate, reason: str, *, tested: bool) -> StreamDeployment:
+    """Creates the topics that it needs and requests it; raises its refusal, UsageError, BrokerUnavailable.
+
+    The audit record says so if its samples were not `tested`.
+    """
     if candidate.refusal is not None:
         raise candidate.refusal
     stream, files = candidate.definition, candidate.files
     ensure_topics(kafka, stream.topics(kafka.topics, stream.copies))
-    return release_requests.make(kafka, stream.name, lambda state: release_requests.deployment_of(state, files, reason))
+    return release_requests.make(
+        kafka,
+        stream.name,
+        lambda state: release_requests.deployment_of(state, files, reason),
+        {} if tested else {"samples": "not run"},
+    )
 
 
 def _definitions(state: StreamState) -> dict[str, StreamDefinition]:

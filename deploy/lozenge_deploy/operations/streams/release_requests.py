@@ -1,6 +1,7 @@
 """Requests that upstream run a release of a stream: made in one transaction with the release and its audit record."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from uuid import uuid4
 
 from lozenge.contracts.record import Record
@@ -84,16 +85,21 @@ def _request(state: StreamState, number: int, what: str, reason: str) -> StreamD
     return StreamDeployment(state.stream, uuid4().hex[:12], number, fallback, what, user_name(), reason)
 
 
-def make(kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Request]) -> StreamDeployment:
+def make(
+    kafka: KafkaSettings,
+    stream: str,
+    decide: Callable[[StreamState], Request],
+    noted: Mapping[str, str] = MappingProxyType({}),
+) -> StreamDeployment:
     """Makes the request on which `decide` decides, given what is known; returns it once every reader sees it.
 
-    Of two at once the later one decides on what the earlier one has left. Raises what `decide` raises, and
-    BrokerUnavailable.
+    Of two at once the later one decides on what the earlier one has left. The audit record has what is `noted`. Raises
+    what `decide` raises, and BrokerUnavailable.
     """
     ensure_topics(kafka, kafka.topics.control.contracts())
     # fenced: another one deploys; the jitter keeps two from fencing each other again and again
     return retry(
-        lambda: _make(kafka, stream, decide),
+        lambda: _make(kafka, stream, decide, noted),
         lambda error: isinstance(error, Fenced),
         seconds=0,
         attempts=ATTEMPTS,
@@ -102,11 +108,13 @@ def make(kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Requ
     )
 
 
-def _make(kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Request]) -> StreamDeployment:
+def _make(
+    kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Request], noted: Mapping[str, str]
+) -> StreamDeployment:
     writer = TransactionalWriter(kafka, f"lozenge-stream-{stream}")
     writer.fence()
     wanted, release = decide(present_state(kafka, stream))
-    writer.write([*_records(kafka, wanted, release)])
+    writer.write([*_records(kafka, wanted, release, noted)])
 
     def visible() -> bool:
         seen = present_state(kafka, stream).deployment
@@ -116,13 +124,16 @@ def _make(kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Req
     return wanted
 
 
-def _records(kafka: KafkaSettings, wanted: StreamDeployment, release: StreamRelease | None) -> Iterator[Record]:
+def _records(
+    kafka: KafkaSettings, wanted: StreamDeployment, release: StreamRelease | None, noted: Mapping[str, str]
+) -> Iterator[Record]:
     topic = kafka.topics.control.streams
     if release is not None:  # before the request for it: who sees that can read the release
         yield record(topic, release)
     yield record(topic, wanted)
     name = release_name(wanted.release)
-    detail = {"reason": wanted.reason, "fallback": release_name(wanted.fallback), "revision": wanted.revision}
+    asked = {"reason": wanted.reason, "fallback": release_name(wanted.fallback), "revision": wanted.revision}
+    detail = {**asked, **noted}
     if release is not None:
         detail["digest"] = release.id.digest
     yield audit.kafka_record(kafka, f"stream {wanted.what}", f"{wanted.stream} {name}", detail)

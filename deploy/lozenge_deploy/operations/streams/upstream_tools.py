@@ -28,3 +28,14 @@ def check_mappings(stream: str) -> list[dict[str, Any]]:
         )
     mappings: list[dict[str, Any]] = found["mappings"]
     return mappings
+
+
+def run_samples(stream: str, source: str = "", *, or_none: bool = False) -> dict[str, Any]:
+    """What became of each sample of a stream, or of one `source`: `samples`, each with its `failures`, and `without`.
+
+    `without` are the sources that have none. Raises UsageError if there are no samples, unless `or_none`, and if a
+    mapping or a sample is wrong.
+    """
+    given = (stream, *([source] if source else []), *(["--or-none"] if or_none else []))
+    found: dict[str, Any] = asked(f"testing the stream {stream}", "lozenge_upstream.check_samples", *given)
+    return found

@@ -107,37 +107,3 @@ def test_the_streams_of_a_project_are_listed(tmp_path: Path) -> None:
     assert (auth["stream"], auth["raw topics"]) == ("auth", "AUTH-ISO, AUTH-JSON")
     assert (login["stream"], login["raw topics"]) == ("login", "LOGIN-JSON")
     assert auth["keys"].startswith("card, ")
-
-
-def ran(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, cwd: Path, *options: str) -> Any:
-    done = subprocess.CompletedProcess([], 0, json.dumps(answer).encode(), b"")
-    monkeypatch.setattr(subprocess, "run", lambda command, **given: done)
-    return invoke("stream", "test", "pay", *options, cwd=cwd)
-
-
-def test_every_field_that_a_sample_did_not_expect_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wrong = [
-        {"field": "amount", "expected": "12.05", "got": "12.5"},
-        {"field": "", "expected": "an event", "got": "a dead letter: empty"},
-    ]
-    answer = {
-        "samples": [
-            {"source": "wallet", "sample": "a sale", "failures": wrong},
-            {"source": "wallet", "sample": "a refund", "failures": []},
-        ],
-        "without": ["till"],
-    }
-    run = ran(answer, monkeypatch, tmp_path)
-    assert run.returncode == 1
-    rows = [line.split() for line in run.stdout.splitlines()]
-    assert ["wallet", "a", "sale", "amount", "12.05", "12.5"] in rows
-    assert any("-" in row and "empty" in row for row in rows)
-    assert "1 passed, 1 failed" in run.stdout
-    assert "the source till has no samples" in run.stderr
-    run = ran(answer, monkeypatch, tmp_path, "-o", "json")
-    assert (run.returncode, json.loads(run.stdout)) == (1, answer)
-
-
-def test_samples_that_are_as_expected_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run = ran({"samples": [{"source": "w", "sample": "s", "failures": []}], "without": []}, monkeypatch, tmp_path)
-    assert (run.returncode, run.stdout) == (0, "1 passed\n")
