@@ -386,6 +386,18 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
         {"amount": Decimal("-7.5"), "settlement_amount": Decimal(-10)},
     ),
     "a payment with original data elements": (iso(de90=ORIGINAL), {"original_event_id": None}),
+    "a reversal of 1993": (
+        iso(mti="1420", de11="000002", de39="400", de32="123456", de56="1100000001" + "260301115958" + "06123456"),
+        {"original_event_id": ids.event_id("auth_iso8583", "11\x1ft-1\x1f000001\x1f123456\x1fx-1")},
+    ),
+    "a payment of 1993 with original data elements": (
+        iso(mti="1110", de39="000", de56="1100000001" + "260301115958" + "06123456"),
+        {"original_event_id": None},
+    ),
+    "a reversal of 1993 whose original data elements are none": (
+        iso(mti="1420", de39="400", de56="unknown"),
+        {"original_event_id": None},
+    ),
     **{
         f"the kind of {mti}": (iso(mti=mti, de39="000"), {"message_kind": kind})
         for mti, kind in (

@@ -263,32 +263,35 @@ def test_a_condition_with_a_pattern_that_java_refuses_refuses_its_mapping(upstre
 
 
 def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession) -> None:
-    """The original data elements (DE90) have the kind and the trace number of the payment."""
+    """The original data elements (DE90 of 1987, DE56 of 1993) have the kind and the trace number of the payment."""
+
+    def identity(kind: str, path: str) -> dict[str, Any]:
+        parts = [{"path": path, "length": 2}, {"path": "de37"}, {"path": path, "start": 5, "length": 6}]
+        parts += [{"path": each, "optional": True} for each in ("de32", "de41")]
+        return {"when": [{"path": "mti", "length": 2, "values": [kind]}], "parts": parts}
+
     spec = d.Reference.model_validate(
-        {
-            "transform": "reference",
-            "when": [{"path": "mti", "length": 2, "values": ["04"]}],
-            "parts": [
-                {"path": "de90", "length": 2},
-                {"path": "de37"},
-                {"path": "de90", "start": 5, "length": 6},
-                {"path": "de32", "optional": True},
-                {"path": "de41", "optional": True},
-            ],
-        }
+        {"transform": "reference", "of": [identity("04", "de90"), identity("14", "de56")]}
     )
+    assert spec.required == ("de37",), "what only one identity needs is needed only there"
     records = [
-        ("0420", "0100" + "000001" + "0301115958" + "0" * 22, "t-1", None, "x-1"),
-        ("0100", None, "t-1", None, "x-1"),
-        ("0420", None, "t-1", None, "x-1"),
+        ("0420", "0100" + "000001" + "0301115958" + "0" * 22, None, "t-1", None, "x-1"),
+        ("1420", None, "1100" + "000001" + "260301115958" + "06123456", "t-1", None, "x-1"),
+        ("0100", None, None, "t-1", None, "x-1"),
+        ("0420", None, None, "t-1", None, "x-1"),
     ]
-    frame = upstream_spark.createDataFrame(records, "mti string, de90 string, de37 string, de32 string, de41 string")
+    columns = ("mti", "de90", "de56", "de37", "de32", "de41")
+    frame = upstream_spark.createDataFrame(records, ", ".join(f"{name} string" for name in columns))
     texts = Texts(F.col, F.lit(NOW), KEY, "auth_iso8583")
     made = transforms.make(spec, texts)
     assert made.absent is not None
     found = frame.select(made.value.alias("id"), made.absent.alias("absent"), made.fault.alias("fault")).collect()
-    original = ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f\x1fx-1")
-    assert [(row.id, row.absent) for row in found] == [(original, False), (None, True), (None, False)]
+    originals = [ids.event_id("auth_iso8583", f"{kind}\x1ft-1\x1f000001\x1f\x1fx-1") for kind in ("01", "11")]
+    assert [(row.id, row.absent) for row in found] == [
+        *((each, False) for each in originals),
+        (None, True),
+        (None, False),
+    ]
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mappings.md").read_text("utf-8")

@@ -166,9 +166,13 @@ def _part(text: Column, optional: bool) -> Column:
 
 
 def _reference(spec: d.Reference, row: Row) -> Made:
-    named = ids.uuid5_column(F.lit(row.source), _joined(spec.parts, d.IDENTITY_SEPARATOR, row))
-    holds = row.holds(spec.when)
-    return Made(F.when(holds, named), _fault_of(spec.required, "format", row), absent=~holds)
+    identity, named = F.lit(None).cast("string"), F.lit(False)
+    for each in reversed(spec.of):
+        holds = row.holds(each.when)
+        identity = F.when(holds, _joined(each.parts, d.IDENTITY_SEPARATOR, row)).otherwise(identity)
+        named = holds | named
+    value = ids.uuid5_column(F.lit(row.source), identity)
+    return Made(value, _fault_of(spec.required, "format", row), absent=~named)
 
 
 def _fault_of(paths: Iterable[str], otherwise: str, row: Row) -> Column:

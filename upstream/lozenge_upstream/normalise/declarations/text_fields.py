@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lozenge_upstream.normalise.declarations.raw_fields import Conditions, JavaPattern, JsonPath, Parts
 from lozenge_upstream.normalise.declarations.transform import OrBlank, Transform, given, paths_of
@@ -48,24 +48,38 @@ class Join(Transform):
         return paths_of(part for part in self.parts if not part.optional)
 
 
-class Reference(Transform):
-    """The `event_id` of another event of this source, from the parts of its identity; absent unless `when` holds."""
+class ReferencedIdentity(BaseModel):
+    """The parts of the identity of another event, and the conditions under which a record has these."""
 
-    transform: Literal["reference"]
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     parts: Parts
     when: Conditions | tuple[()] = ()
 
+
+class Reference(Transform):
+    """The `event_id` of another event of this source, from the parts of its identity.
+
+    The first of several identities whose conditions all hold counts; without one the record names no other event.
+    """
+
+    transform: Literal["reference"]
+    of: Annotated[tuple[ReferencedIdentity, ...], Field(min_length=1)]
+
     @property
     def paths(self) -> tuple[str, ...]:
-        return (*paths_of(self.parts), *(each.path for each in self.when))
+        return tuple(
+            path for each in self.of for path in (*paths_of(each.parts), *(condition.path for condition in each.when))
+        )
 
     @property
     def required(self) -> tuple[str, ...]:
-        return paths_of(part for part in self.parts if not part.optional)
+        first, *others = [paths_of(part for part in each.parts if not part.optional) for each in self.of]
+        return tuple(path for path in first if all(path in other for other in others))
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        return given(*(each.pattern for each in self.when))
+        return given(*(condition.pattern for each in self.of for condition in each.when))
 
 
 class Token(Transform):
