@@ -25,7 +25,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
 from tests.faults.verify import DELIVERIES, RECEIPTS
-from tests.streams import STREAMS, every_topic
+from tests.streams import AUTH, STREAMS, every_topic
 
 TOPICS = Topics()
 
@@ -84,7 +84,8 @@ def scene_of(
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
         through = KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}")
-        for program in programs(folder, through, STREAMS, (), Requested()).values():
+        payments = replace(STREAMS, definitions=(AUTH,))
+        for program in programs(folder, through, payments, (), Requested()).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))
