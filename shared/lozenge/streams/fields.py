@@ -9,7 +9,7 @@ Besides what Avro knows, a field may say in `event.avsc`:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -98,6 +98,22 @@ class Field:
 def fields_of(record: Mapping[str, Any]) -> list[Field]:
     """The fields of an Avro record whose `problems` are none."""
     return [_field(each) for each in record["fields"]]
+
+
+def field_at(fields: Iterable[Field], names: str) -> Field | None:
+    """The field to which names joined by dots lead, or what each element of it is; None if there is none.
+
+    Lists and maps have no names of their own: `items.price` is the price of each item.
+    """
+    found: Field | None = None
+    for name in names.split("."):
+        found = next((field for field in fields if field.name == name), None)
+        if found is None:
+            return None
+        while found.kind in (ARRAY, MAP):
+            found = found.element
+        fields = found.fields
+    return found
 
 
 def _field(declared: Mapping[str, Any]) -> Field:

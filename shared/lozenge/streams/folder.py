@@ -22,7 +22,7 @@ from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
 from lozenge.streams.definition import FUTURE_CAP, RETENTION, StreamDefinition
-from lozenge.streams.fields import TEXT, fields_of, problems
+from lozenge.streams.fields import TEXT, field_at, fields_of, problems
 
 DECLARATION, SCHEMA, MAPPINGS, SAMPLES = "stream.toml", "event.avsc", "mappings", "samples"
 COPY = "definition.json"
@@ -147,12 +147,13 @@ def _line(text: str, pattern: str) -> str:
 
 def _mismatches(declared: _Declaration, avro: dict[str, Any]) -> Iterator[str]:
     own = {field.name: field for field in fields_of(avro)}
-    for what, names in (("keys", declared.keys.values()), ("tokens", declared.tokens)):
-        for name in names:
-            if name not in own:
-                yield f"{what}: there is no field {name} in {SCHEMA}"
-            elif own[name].kind != TEXT:
-                yield f"{what}: {name} is of type {own[name].kind}; a key and a token are of type string"
+    found = [("keys", name, own.get(name)) for name in declared.keys.values()]
+    found += [("tokens", name, field_at(own.values(), name)) for name in declared.tokens]
+    for what, name, field in found:
+        if field is None:
+            yield f"{what}: there is no field {name} in {SCHEMA}"
+        elif field.kind != TEXT:
+            yield f"{what}: {name} is of type {field.kind}; a key and a token are of type string"
     first = next(iter(declared.keys.values()))
     if first in own and own[first].optional:
         yield f"keys: {first} keys the topic, so it cannot be optional"

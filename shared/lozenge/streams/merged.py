@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 from lozenge.contracts.topics import Topic, Topics, kept_for
 from lozenge.errors import ConfigError
 from lozenge.streams.definition import StreamDefinition
+from lozenge.streams.fields import field_at
 from lozenge.streams.union_schema import conflicts, union
 
 
@@ -72,8 +73,8 @@ def _problems(members: Sequence[StreamDefinition], key: str) -> Iterator[str]:
 def _other_tokens(members: Sequence[StreamDefinition]) -> Iterator[str]:
     """Fields whose values never equal each other: a token in one stream, and another or none in the next."""
     for one, other in combinations(members, 2):
-        shared = {field.name for field in one.fields} & {field.name for field in other.fields}
-        for name in sorted(shared):
+        named = {name for each in (one, other) for name in each.tokens}
+        for name in sorted(name for name in named if all(field_at(each.fields, name) for each in (one, other))):
             words = [each.tokens.get(name) for each in (one, other)]
             if words[0] != words[1]:
                 mine, theirs = (f"a token of {word}" if word else "no token" for word in words)

@@ -99,6 +99,15 @@ def test_a_copy_in_a_release_is_the_definition(tmp_path: Path) -> None:
     assert read(tmp_path / "auth").digest == AUTH.digest
 
 
+def test_a_token_may_be_within_records_lists_and_maps(tmp_path: Path) -> None:
+    badge = {"type": "record", "name": "Badge", "fields": [{"name": "no", "type": "string"}]}
+    lists = {"name": "seen", "type": {"type": "array", "items": {"type": "map", "values": badge}}}
+    names = {"name": "names", "type": {"type": "array", "items": "string"}}
+    folder = written(tmp_path, DECLARATION + 'tokens = { "seen.no" = "badge", names = "name" }\n')
+    (folder / "event.avsc").write_text(json.dumps(SCHEMA | {"fields": [*SCHEMA["fields"], lists, names]}), "utf-8")
+    assert read(folder).tokens == {"seen.no": "badge", "names": "name"}
+
+
 @pytest.mark.parametrize(
     ("declaration", "problem"),
     [
@@ -110,6 +119,8 @@ def test_a_copy_in_a_release_is_the_definition(tmp_path: Path) -> None:
         (DECLARATION.replace('machine = "machine", ', "").replace('["hall"]', "[]"), "keys: hall keys the topic, so"),
         (DECLARATION.replace('"2d"', '"soon"'), "stream.toml line 5: retention: 'soon' is not a duration"),
         (DECLARATION + 'tokens = { badge = "badge" }\n', "stream.toml: tokens: there is no field badge"),
+        (DECLARATION + 'tokens = { "hall.door" = "d" }\n', "stream.toml: tokens: there is no field hall.door"),
+        (DECLARATION + 'tokens = { celsius = "c" }\n', "tokens: celsius is of type double; a key and a token are"),
         (DECLARATION + "keys = 1\n", "stream.toml: not TOML"),
         (DECLARATION + 'app = "normaliser"\n', "stream.toml line 6: app: String should match pattern"),
     ],

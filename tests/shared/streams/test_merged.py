@@ -126,6 +126,12 @@ def test_what_does_not_fit_together_is_named_with_both_streams(other: StreamDefi
     assert problem in problems(AUTH, other)
 
 
+def test_a_part_that_is_a_token_in_one_of_them_is_named_by_its_names() -> None:
+    tokens = SIGN_IN.tokens | {"device.model": "model"}
+    found = problems(SIGN_IN, SIGN_IN.model_copy(update={"name": "other", "tokens": tokens}))
+    assert "device.model is no token in sign_in and a token of model in other" in found
+
+
 def test_enums_of_other_symbols_do_not_fit_together() -> None:
     enum = {"type": "enum", "name": "Result", "symbols": ["passed"]}
     other = changed({"name": "result", "type": enum}, name="other")

@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise.declarations import Decimal, MinorUnits
+from lozenge_upstream.normalise.declarations import Decimal, MinorUnits, currency_of
 from lozenge_upstream.normalise.transform_result import Made, Row, fault, let
 
 _INTEGER_DIGITS = 14  # what decimal(18,4) leaves before the point
@@ -18,7 +18,7 @@ _SPACES = "[ \u00a0\u202f]"
 
 def decimal(spec: Decimal, row: Row) -> Made:
     """An amount in major units, in no more decimals than its currency has."""
-    digits, written = _digits(row), row.text(spec.path)
+    digits, written = _digits(spec, row), row.text(spec.path)
 
     def value(text: Column) -> Column:
         fits = _by_digits(digits, lambda n: text.rlike(_major(n)))
@@ -40,7 +40,7 @@ def decimal(spec: Decimal, row: Row) -> Made:
 def minor_units(spec: MinorUnits, row: Row) -> Made:
     """An amount in minor units of its currency."""
     text = row.text(spec.path)
-    unit = _by_digits(_digits(row), lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
+    unit = _by_digits(_digits(spec, row), lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
     units = _units(text)
     if spec.sign is not None and spec.remaining is not None:
         rest = row.part(spec.remaining)
@@ -51,18 +51,27 @@ def minor_units(spec: MinorUnits, row: Row) -> Made:
     kind = (
         F.when(~text.rlike(r"^[+-]?[0-9]+$"), "format")
         .when(~text.rlike(_WHOLE), "digits")
-        .when(_digits(row).isNotNull(), "format")
+        .when(_digits(spec, row).isNotNull(), "format")
     )
     return _signed(Made((units * unit).try_cast("decimal(18,4)"), fault(text, kind)), spec, row)
 
 
-def _digits(row: Row) -> Column:
-    assert row.minor_digits is not None  # an amount has a currency, see `field_checks`
-    return row.minor_digits
+def _digits(spec: Decimal | MinorUnits, row: Row) -> Column:
+    assert row.field is not None
+    place = currency_of(row.field.name, spec, row.scopes)
+    assert place is not None  # an amount has a currency, see `field_checks`
+    return row.minor_digits[place]
+
+
+def is_other_kind(spec: Decimal | MinorUnits, row: Row) -> Column:
+    """Whether the field of its sign says something that is neither a payment nor a reversal; never null."""
+    if spec.sign is None:
+        return F.lit(False)
+    kind = F.coalesce(row.part(spec.sign), F.lit(""))
+    return (kind != "") & ~kind.isin(*spec.sign.plus, *spec.sign.minus)
 
 
 def _signed(amount: Made, spec: Decimal | MinorUnits, row: Row) -> Made:
-    """A record that is neither a payment nor a reversal has another reason, see `normaliser`."""
     direction, payment = F.lit(-1 if spec.invert else 1), -1 if spec.invert else 1
     if spec.sign is not None:
         kind = row.part(spec.sign)
@@ -70,7 +79,8 @@ def _signed(amount: Made, spec: Decimal | MinorUnits, row: Row) -> Made:
     if spec.credits is not None:
         credit = row.part(spec.credits).isin(*spec.credits.values)
         direction = direction * F.when(credit, -1).otherwise(1)
-    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"))
+    kind = F.when(is_other_kind(spec, row), "kind").otherwise(amount.fault)
+    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"), fault=kind)
 
 
 def _plain(text: Column, spec: Decimal) -> Column:

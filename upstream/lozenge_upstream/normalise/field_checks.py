@@ -1,7 +1,8 @@
 """Whether the transforms of a mapping fit the fields of its stream."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.streams.definition import StreamDefinition
@@ -20,6 +21,7 @@ _CODES: Mapping[str, tuple[type[d.Transform], frozenset[str]]] = {
     "currency": (d.Currency, frozenset(MINOR_DIGITS)),
 }
 _TIMES = (d.TimestampIso, d.TimestampParts, d.TimestampText, d.TimestampEpoch, d.TimestampMMDDhhmmss)
+_ENVELOPE: Mapping[str, tuple[type[d.Transform], ...]] = {IDENTITY: (d.Text, d.Join), EVENT_TIME: _TIMES}
 _TEXTS = (d.Text, d.Join, d.Reference, d.Currency, d.Country, *WORDS)
 _BY_KIND: Mapping[str, tuple[type[d.Transform], ...]] = {
     TEXT: _TEXTS,
@@ -34,81 +36,70 @@ _BY_KIND: Mapping[str, tuple[type[d.Transform], ...]] = {
 }
 
 
-def currency_of(name: str, spec: d.Decimal | d.MinorUnits, stream: StreamDefinition) -> str | None:
-    """The field with the currency of the amount `name`: the one it says, or that is named like it, or the only one.
+@dataclass(frozen=True)
+class _Place:
+    """Where a field is: in the file, by the names that lead to it in the event, and in which records.
 
-    `settlement_currency` is named like `settlement_amount`, and `currency` like `amount`.
+    `mapped` are the fields of these records that have a transform.
     """
-    if spec.currency is not None:
-        return spec.currency
-    found = [field.name for field in stream.fields if field.hints.get("codes") == "currency"]
-    alike = name.replace("amount", "currency")
-    return alike if alike in found else found[0] if len(found) == 1 else None
+
+    stream: StreamDefinition
+    file: str = "fields"
+    name: str = ""
+    scopes: d.Scopes = ()
+    mapped: tuple[Collection[str], ...] = ()
+
+    def field(self, name: str) -> "_Place":
+        """A field of the record that is here."""
+        return replace(self, file=f"{self.file}.{name}", name=f"{self.name}.{name}" if self.name else name)
+
+    def record(self, fields: Iterable[Field], specs: Collection[str]) -> "_Place":
+        """The record that is here, with these fields, of which `specs` are mapped."""
+        return replace(self, scopes=(*self.scopes, tuple(fields)), mapped=(*self.mapped, specs))
 
 
 def problems(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
     """Everything about the fields of a mapping that could not become an event of the stream."""
-    own = {field.name: field for field in stream.fields}
     if EVENT_TIME not in fields:
         yield f"fields.{EVENT_TIME}: Field required"
-    for name, spec in fields.items():
-        allowed = _allowed(name, own.get(name), stream)
-        if allowed is None:
-            yield f"fields.{name}: there is no such field in the stream {stream.name}"
-        elif not isinstance(spec, allowed):
-            yield f"fields.{name}: {_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
-        else:
-            yield from (f"fields.{name}: {problem}" for problem in _value_problems(spec, own.get(name)))
-            yield from (f"fields.{name}: {problem}" for problem in _amount_problems(name, fields, stream))
-            yield from _inner_problems(spec, own.get(name), f"fields.{name}")
-    for field in stream.fields:
-        if not field.optional and field.name not in fields:
-            made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
-            yield f"fields.{field.name}: Field required{made}"
-    for name, spec in fields.items():
-        if name != IDENTITY and isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
-            yield f"fields.{name}: a joined text needs a separator that people can read, such as '-'"
+    for name, allowed in _ENVELOPE.items():
+        if name in fields and not isinstance(fields[name], allowed):
+            yield f"fields.{name}: {_unfit(fields[name], allowed)}"
+    own = {name: spec for name, spec in fields.items() if name not in _ENVELOPE}
+    yield from _record_problems(own, stream.fields, f"stream {stream.name}", _Place(stream))
     yield from _leaks(fields, stream)
 
 
-def _inner_problems(spec: d.Transform, field: Field | None, place: str) -> Iterator[str]:
-    """What does not fit within a record, a list or a map."""
-    if field is None:
-        return
-    if isinstance(spec, d.Container):
-        yield from _part_problems(spec.of, field.element, f"{place}.of")
-    elif isinstance(spec, d.RecordOf):
-        own = {each.name: each for each in field.fields}
-        for name, each in spec.fields.items():
-            if name in own:
-                yield from _part_problems(each, own[name], f"{place}.fields.{name}")
-            else:
-                yield f"{place}.fields.{name}: there is no such field in the record {field.type['name']}"
-        for name, inner in own.items():
-            if not inner.optional and name not in spec.fields:
-                yield f"{place}.fields.{name}: Field required"
+def _record_problems(
+    specs: Mapping[str, d.Transform], fields: Collection[Field], what: str, at: _Place
+) -> Iterator[str]:
+    """What does not fit in a record, of which the event is the outermost."""
+    own, within = {field.name: field for field in fields}, at.record(fields, specs)
+    for name, spec in specs.items():
+        if name in own:
+            yield from _field_problems(spec, own[name], within.field(name))
+        else:
+            yield f"{at.file}.{name}: there is no such field in the {what}"
+    for field in fields:
+        if not field.optional and field.name not in specs:
+            made = "" if field.kind in _BY_KIND else f"; no transform makes a {field.kind}, so make it optional"
+            yield f"{at.file}.{field.name}: Field required{made}"
 
 
-def _part_problems(spec: d.Transform, field: Field, place: str) -> Iterator[str]:
-    """The same as of a field of the event; but a part is no amount with a currency, and no token."""
-    allowed = tuple(each for each in _by_type(field) if each not in AMOUNTS)
+def _field_problems(spec: d.Transform, field: Field, at: _Place) -> Iterator[str]:
+    """What does not fit in a field, or in an element of a list or a map, and within it."""
+    is_token = at.name in at.stream.tokens and field.kind not in (RECORD, ARRAY, MAP)
+    allowed = (d.Token,) if is_token else _by_type(field)
     if not isinstance(spec, allowed):
-        yield f"{place}: {_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
+        yield f"{at.file}: {_unfit(spec, allowed)}"
         return
-    yield from (f"{place}: {problem}" for problem in _value_problems(spec, field))
-    if isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
-        yield f"{place}: a joined text needs a separator that people can read, such as '-'"
-    yield from _inner_problems(spec, field, place)
-
-
-def _allowed(name: str, field: Field | None, stream: StreamDefinition) -> tuple[type[d.Transform], ...] | None:
-    if name == IDENTITY:
-        return (d.Text, d.Join)
-    if name == EVENT_TIME:
-        return _TIMES
-    if field is None:
-        return None
-    return (d.Token,) if name in stream.tokens else _by_type(field)
+    for problem in (*_value_problems(spec, field), *_amount_problems(spec, field, at)):
+        yield f"{at.file}: {problem}"
+    if isinstance(spec, d.RecordOf):
+        inner = replace(at, file=f"{at.file}.fields")
+        yield from _record_problems(spec.fields, field.fields, f"record {field.type['name']}", inner)
+    elif isinstance(spec, d.Container):
+        yield from _field_problems(spec.of, field.element, replace(at, file=f"{at.file}.of"))
 
 
 def _by_type(field: Field) -> tuple[type[d.Transform], ...]:
@@ -117,11 +108,13 @@ def _by_type(field: Field) -> tuple[type[d.Transform], ...]:
     return WORDS if field.kind == TEXT and field.values is not None else _BY_KIND.get(field.kind, ())
 
 
-def _value_problems(spec: d.Transform, field: Field | None) -> Iterator[str]:
-    if field is None or not spec.words:
-        return
-    if isinstance(spec, d.First | d.CaseOf) and spec.optional and not field.optional:
+def _value_problems(spec: d.Transform, field: Field) -> Iterator[str]:
+    if isinstance(spec, d.Join) and spec.separator == d.IDENTITY_SEPARATOR:
+        yield "a joined text needs a separator that people can read, such as '-'"
+    if not field.optional and _may_be_absent(spec):
         yield "it is optional here, and every event has the field"
+    if not spec.words:
+        return
     codes = _CODES.get(field.hints.get("codes", ""))
     values = codes[1] if codes is not None else _TRUTH if field.kind == "boolean" else field.values
     if values is not None and (wrong := sorted(spec.words - values)):
@@ -130,23 +123,39 @@ def _value_problems(spec: d.Transform, field: Field | None) -> Iterator[str]:
         yield f"{', '.join(odd)} has not the form {field.pattern}"
 
 
-def _amount_problems(name: str, fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
-    spec, field = fields[name], next((field for field in stream.fields if field.name == name), None)
-    if not isinstance(spec, AMOUNTS) or field is None:
+def _may_be_absent(spec: d.Transform) -> bool:
+    """Whether the transform says of some records that they have no such value, and that this is right."""
+    if isinstance(spec, d.Reference):
+        return all(each.when for each in spec.of)
+    return isinstance(spec, d.First | d.CaseOf) and spec.optional
+
+
+def _amount_problems(spec: d.Transform, field: Field, at: _Place) -> Iterator[str]:
+    if not isinstance(spec, AMOUNTS):
         return
     if {name: field.type.get(name, 0) for name in _AMOUNT_TYPE} != _AMOUNT_TYPE:
         yield "an amount is a decimal of precision 18 and scale 4; `number` makes any other"
-    if (currency := currency_of(name, spec, stream)) is None or currency not in fields:
+    place = d.currency_of(field.name, spec, at.scopes)
+    if place is None or place[1] not in at.mapped[place[0]]:
         yield 'an amount has a currency: name its field, currency = "..."; `number` makes a decimal without one'
 
 
 def _leaks(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
-    """Fields that would copy what a token hides."""
-    tokens = [spec for name, spec in fields.items() if name in stream.tokens and isinstance(spec, d.Token)]
-    hidden = {way for spec in tokens if spec.parts is None and not spec.copied for way in d.ways(spec)}
-    for name, spec in fields.items():
-        if name not in stream.tokens and (copied := sorted(map(d.spelled, hidden & {*d.ways(spec)}))):
-            yield f"{name} would copy the card number {', '.join(copied)}; only a token may"
+    """Fields, and parts of them, that would copy what a token hides."""
+    found = [leaf for name, spec in fields.items() for leaf in d.leaves(name, spec)]
+    tokens = [leaf for leaf in found if isinstance(leaf.spec, d.Token)]
+    hidden = {way for each in tokens if _hides(each.spec) for way in each.ways}
+    for leaf in found:
+        if leaf not in tokens and (copied := sorted(map(d.spelled, hidden & {*leaf.ways}))):
+            yield f"{leaf.name} would copy the card number {', '.join(copied)}; only a token may"
+
+
+def _hides(spec: d.Transform) -> bool:
+    return isinstance(spec, d.Token) and spec.parts is None and not spec.copied
+
+
+def _unfit(spec: d.Transform, allowed: tuple[type[d.Transform], ...]) -> str:
+    return f"{_name_of(type(spec))} does not make it; {_names(allowed) or 'no transform'} does"
 
 
 def _name_of(transform: type[d.Transform]) -> str:

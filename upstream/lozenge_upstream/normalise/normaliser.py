@@ -16,7 +16,8 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     unknown    a code or word that is in no table
     digits     more digits before the point than an event can carry
     decimals   more decimals than the currency has
-    kind       `kind:<raw field>`, then the only problem: the record is neither a payment nor a reversal
+    kind       `kind:<raw field>`, then the only problem: the record is neither a payment nor a reversal. Of an amount
+               within a record, a list or a map it is `kind:<canonical field>`, and one of several
     pan        a text that the event would copy holds a card number
     zone       a local time that its zone does not have in spring, or has twice in autumn where the mapping refuses that
     future     later than the raw record's Kafka timestamp by more than ten minutes
@@ -45,24 +46,15 @@ from pyspark.sql import functions as F
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
 from lozenge.spark import kafka_source
-from lozenge.streams.fields import Field
-from lozenge_upstream.normalise.declarations import (
-    CardNumbers,
-    Decimal,
-    Join,
-    MinorUnits,
-    Steps,
-    Text,
-    Token,
-    Transform,
-    any_element,
-)
-from lozenge_upstream.normalise.field_checks import IDENTITY, currency_of
+from lozenge_upstream.normalise import nested_values
+from lozenge_upstream.normalise.amounts import is_other_kind
+from lozenge_upstream.normalise.declarations import Decimal, MinorUnits, Steps, any_element, currencies
+from lozenge_upstream.normalise.field_checks import IDENTITY
 from lozenge_upstream.normalise.field_types import sql_type
 from lozenge_upstream.normalise.json_record import JsonRecord, has_lone_surrogate
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.transform_result import Made, Row, let, plain
-from lozenge_upstream.normalise.transforms import make, without_card_numbers
+from lozenge_upstream.normalise.transforms import make, make_copied
 
 RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
 """The columns that `normalise` takes, as Spark DDL."""
@@ -87,17 +79,21 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     containers = {path: F.col(f"_container_{index}") for index, path in enumerate(mapping.containers)}
     cap = F.lit(mapping.stream.future_cap // timedelta(microseconds=1))
     latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), cap))
-    row = Row(
+    root = Row(
         texts.__getitem__,
         latest,
         token_key,
         mapping.source,
         container=containers.__getitem__,
-        within=lambda path, step, element: _within(record, row, (*any_element(path), step), element),
+        within=lambda path, step, element: _within(record, root, (*any_element(path), step), element),
+        tokens=mapping.stream.tokens,
+        scopes=(tuple(mapping.stream.fields),),
+        minor_digits={(0, each.name): F.col(_digits_of(each.name)) for each in mapping.stream.fields},
     )
     own = {field.name: field for field in mapping.stream.fields}
-    made = {name: make(spec, _row_of(name, spec, own.get(name), row, mapping)) for name, spec in mapping.declared()}
-    made |= {name: without_card_numbers(made[name], how) for name, how in _copied_texts(mapping).items()}
+    rows = {name: replace(root, name=name, field=own.get(name)) for name, _ in mapping.declared()}
+    # its id only goes into a hash
+    made = {name: (make if name == IDENTITY else make_copied)(spec, rows[name]) for name, spec in mapping.declared()}
     parsed = raw.withColumn("_parsed", record.parse()).select(
         *raw.columns,
         record.is_record().alias("_is_record"),
@@ -109,13 +105,14 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         for index, path in enumerate(mapping.paths)
         if record.is_number(any_element(path))
     }
-    currencies = _currencies(mapping)
+    amounts = _currencies(mapping)
+    used = sorted({name for names in amounts.values() for name in names})
     valued = parsed.withColumns(numbers).withColumns(
-        {column_of(name): columns.value for name, columns in made.items() if name not in currencies}
-        | {_digits_of(name): minor_digits_column(made[name].value) for name in {*currencies.values()}}
+        {column_of(name): columns.value for name, columns in made.items() if name not in amounts}
+        | {_digits_of(name): minor_digits_column(made[name].value) for name in used}
     )
-    if currencies:
-        valued = valued.withColumns({column_of(name): made[name].value for name in currencies})
+    if amounts:
+        valued = valued.withColumns({column_of(name): made[name].value for name in amounts})
     absent = {
         column_of(name): F.lit(None).cast(sql_type(own[name].type) if name in own else "string")
         for name in mapping.optional
@@ -123,9 +120,9 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     }
     return (
         valued.withColumns(absent)
-        .withColumn("reason", _reason(mapping, made, row, record))
+        .withColumn("reason", _reason(mapping, made, root, rows, record))
         .withColumn("event_id", _event_id(mapping.source))
-        .drop("_is_record", *map(_digits_of, {*currencies.values()}))
+        .drop("_is_record", *map(_digits_of, used))
         .drop(*(f"_text_{n}" for n in range(len(texts))), *(f"_container_{n}" for n in range(len(containers))))
     )
 
@@ -154,18 +151,13 @@ def _digits_of(currency: str) -> str:
     return f"_minor_digits_{currency}"
 
 
-def _currencies(mapping: Mapping) -> dict[str, str]:
-    """The field of the currency, by each amount that is made."""
-    amounts = ((name, spec) for name, spec in mapping.declared() if isinstance(spec, Decimal | MinorUnits))
-    found = {name: currency_of(name, spec, mapping.stream) for name, spec in amounts}
-    return {name: currency for name, currency in found.items() if currency is not None}
-
-
-def _row_of(name: str, spec: Transform, field: Field | None, row: Row, mapping: Mapping) -> Row:
-    """What the transform of this field may look at in addition."""
-    currency = currency_of(name, spec, mapping.stream) if isinstance(spec, Decimal | MinorUnits) else None
-    digits = F.col(_digits_of(currency)) if currency is not None else None
-    return replace(row, name=name, field=field, minor_digits=digits, token_prefix=mapping.stream.tokens.get(name, ""))
+def _currencies(mapping: Mapping) -> dict[str, set[str]]:
+    """The fields of the event with the currencies of its amounts, by each field that is or has an amount."""
+    own, scopes = {field.name: field for field in mapping.stream.fields}, (tuple(mapping.stream.fields),)
+    made = ((name, spec, own[name]) for name, spec in mapping.declared() if name in own)
+    places = {name: {*currencies(spec, field, scopes)} for name, spec, field in made}
+    found = {name: {currency for depth, currency in each if depth == 0} for name, each in places.items()}
+    return {name: each for name, each in found.items() if each}
 
 
 def skips(mapping: Mapping) -> list[str]:
@@ -173,37 +165,18 @@ def skips(mapping: Mapping) -> list[str]:
     return [f"{SKIPPED}{mapping.source}/{skip.name}" for skip in mapping.skip]
 
 
-def _copied_texts(mapping: Mapping) -> dict[str, CardNumbers]:
-    """The fields that are texts of the record, and what becomes of card numbers in them.
-
-    Its id only goes into a hash.
-    """
-    found: dict[str, CardNumbers] = {}
-    for name, spec in mapping.declared():
-        if isinstance(spec, Text | Join) and name != IDENTITY:
-            found[name] = spec.card_numbers
-        elif isinstance(spec, Token) and spec.copied:
-            found[name] = "refuse"
-    return found
-
-
-def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecord) -> Column:
-    blank = F.lit("")
-    presence = {
-        name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.required), F.lit(True))
-        for name, spec in mapping.declared()
+def _reason(mapping: Mapping, made: dict[str, Made], root: Row, rows: dict[str, Row], record: JsonRecord) -> Column:
+    specs = dict(mapping.declared())
+    presence = {name: rows[name].has(spec.required) for name, spec in specs.items()}
+    needed = nested_values.needs(((specs[name], row) for name, row in rows.items()), 0)
+    settled = {
+        name: columns.settles(
+            F.col(column_of(name)), presence[name], optional=name in mapping.optional, needed=needed.get(name)
+        )
+        for name, columns in made.items()
     }
-    settled = {name: columns.accepts(F.col(column_of(name))) for name, columns in made.items()}
-    # a currency may be absent if the amounts in it are
-    needed = {currency: presence[amount] for amount, currency in _currencies(mapping).items()}
-    settled |= {
-        name: settled[name] | ~(presence[name] | needed.get(name, F.lit(False)))
-        for name in mapping.optional
-        if name in made
-    }
-    settled |= {name: settled[name] | columns.absent for name, columns in made.items() if columns.absent is not None}
     problems = (F.when(~settled[name], _problem(name, columns, presence[name])) for name, columns in made.items())
-    skipped = _skipped(mapping, row)
+    skipped = _skipped(mapping, root)
     good = F.col("_is_record") & _has_clock() & reduce(and_, settled.values())
     if skipped is not None:
         good = good & skipped.isNull()
@@ -219,7 +192,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
     if skipped is not None:
         reason = reason.when(skipped.isNotNull(), skipped)
     reason = reason.when(~_has_clock(), CLOCK)
-    for path, other in _other_kinds(mapping, row).items():
+    for path, other in _other_kinds(mapping, root).items():
         reason = reason.when(other, f"kind:{path}")
     return reason.otherwise(F.concat_ws(", ", *problems))
 
@@ -227,7 +200,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row, record: JsonRecor
 def _problem(name: str, made: Made, present: Column) -> Column:
     if made.checked is not None:
         return F.array_join(made.checked["problems"], ", ")
-    return F.concat(F.when(~present, "missing").otherwise(made.fault), F.lit(f":{name}"))
+    return made.problem(name, present)
 
 
 def _no_record(record: JsonRecord) -> Column:
@@ -250,9 +223,8 @@ def _other_kinds(mapping: Mapping, row: Row) -> dict[str, Column]:
     """By the raw field that says so, whether it says neither a payment nor a reversal; never null."""
     found = {}
     for _, spec in mapping.declared():
-        if isinstance(spec, Decimal | MinorUnits) and (sign := spec.sign) is not None:
-            kind = F.coalesce(row.part(sign), F.lit(""))
-            found[sign.path] = (kind != "") & ~kind.isin(*sign.plus, *sign.minus)
+        if isinstance(spec, Decimal | MinorUnits) and spec.sign is not None:
+            found[spec.sign.path] = is_other_kind(spec, row)
     return found
 
 

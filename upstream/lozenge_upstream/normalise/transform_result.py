@@ -1,6 +1,7 @@
 """What a transform looks at and makes: a row of texts, and a value with the kind of fault where there is none."""
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -10,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lozenge.streams.fields import Field
-from lozenge_upstream.normalise.declarations import Condition, Slice, Step
+from lozenge_upstream.normalise.declarations import Condition, Place, Scopes, Slice, Step
 
 # No identifier, code or amount begins with a bracket or reads true or false: such a text is JSON of another type.
 OTHER_TYPE = r"^[\[{]|^(true|false)$"
@@ -36,16 +37,22 @@ class Row:
     """The name of the mapping, part of every `event_id`."""
     field: Field | None = None
     """The field that is made; None for one of the platform's."""
-    minor_digits: Column | None = None
-    """Of an amount: the decimals that its currency has; null where the currency is unknown."""
-    token_prefix: str = ""
-    """Of a token: the word that it begins with."""
     name: str = ""
     """The field that is made, by the names that lead there."""
+    tokens: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The word with which each token begins, by the names that lead to it."""
+    scopes: Scopes = ()
+    """The fields of the records around the field that is made."""
+    minor_digits: Mapping[Place, Column] = dataclasses.field(default_factory=dict)
+    """The decimals that a currency has, by its field; null where the currency is unknown."""
     container: Callable[[str], Column] = _nothing
     """The array or the map of a raw list or object that is read as such; null where it is absent."""
     within: Callable[[str, Step, Column], "Row"] = _nothing
     """The same for an element of that list or object, by its path, the step to an element, and the element."""
+
+    def has(self, paths: Iterable[str]) -> Column:
+        """Whether none of these raw fields is absent, null or blank; never null."""
+        return reduce(and_, (F.coalesce(self.text(path), F.lit("")) != "" for path in paths), F.lit(True))
 
     def part(self, wanted: Slice) -> Column:
         """The text of a raw field, or of the part of it that is wanted."""
@@ -88,6 +95,20 @@ class Made:
         """Whether the finished value holds; never null."""
         good = value.isNotNull()
         return good & self.bound(value) if self.bound else good
+
+    def settles(self, value: Column, present: Column, *, optional: bool, needed: Column | None = None) -> Column:
+        """Whether an event may have the finished value, or none; never null.
+
+        `present`: the raw fields that it needs are there. An `optional` one may lack them, unless it is `needed`.
+        """
+        good = self.accepts(value)
+        if optional:
+            good = good | ~(present if needed is None else present | needed)
+        return good if self.absent is None else good | self.absent
+
+    def problem(self, name: str, present: Column) -> Column:
+        """Why it is refused, as `<kind>:<name>`; null where another field has the reason."""
+        return F.concat(F.when(~present, "missing").otherwise(self.fault), F.lit(f":{name}"))
 
 
 def let(value: Column, use: Callable[[Column], Column]) -> Column:

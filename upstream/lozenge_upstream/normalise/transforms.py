@@ -69,11 +69,11 @@ def make(spec: d.Transform, row: Row) -> Made:
         case d.CaseOf():
             return _case(spec, row)
         case d.RecordOf():
-            return nested_values.record(spec, row, _within)
+            return nested_values.record(spec, row, make_copied)
         case d.ListOf():
-            return nested_values.list_of(spec, row, _within)
+            return nested_values.list_of(spec, row, make_copied)
         case d.MapOf():
-            return nested_values.map_of(spec, row, _within)
+            return nested_values.map_of(spec, row, make_copied)
     raise AssertionError(f"{type(spec).__name__} is not one of the transforms")
 
 
@@ -86,10 +86,12 @@ def without_card_numbers(made: Made, treatment: d.CardNumbers) -> Made:
     return Made(value, kind, lambda value: ~has_card_number_column(value))
 
 
-def _within(spec: d.Transform, row: Row) -> Made:
-    """The same for a part of a record, a list or a map."""
+def make_copied(spec: d.Transform, row: Row) -> Made:
+    """The same for what an event has as it is, itself or within: no text of the record takes a card number there."""
     made = make(spec, row)
-    return without_card_numbers(made, spec.card_numbers) if isinstance(spec, d.Text | d.Join) else made
+    if isinstance(spec, d.Text | d.Join):
+        return without_card_numbers(made, spec.card_numbers)
+    return without_card_numbers(made, "refuse") if isinstance(spec, d.Token) and spec.copied else made
 
 
 def token(value: Column, key: bytes, prefix: str) -> Column:
@@ -114,19 +116,20 @@ def _or_blank(made: Made, spec: d.Text | d.Currency | d.Country | d.Lookup, row:
 
 
 def _token(spec: d.Token, row: Row) -> Made:
+    prefix = row.tokens[row.name]
     if spec.parts is not None:
         joined = _joined(spec.parts, d.IDENTITY_SEPARATOR, row)
-        return Made(token(joined, row.token_key, row.token_prefix), _fault_of(spec.paths, "format", row))
+        return Made(token(joined, row.token_key, prefix), _fault_of(spec.paths, "format", row))
     assert spec.path is not None
     text = row.text(spec.path)
     if spec.pattern is not None:
         other = _text(text, spec.pattern)
         whole = F.lower(other.value) if spec.lower else other.value
-        return other if spec.copied else replace(other, value=token(whole, row.token_key, row.token_prefix))
+        return other if spec.copied else replace(other, value=token(whole, row.token_key, prefix))
     card = F.translate(text, "\u00a0 -", "")
     # one digit all along is no card: all such records would be of the same one
     return Made(
-        F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, row.token_key, row.token_prefix)),
+        F.when(card.rlike(r"^(?!([0-9])\1*$)[0-9]{12,19}$"), token(card, row.token_key, prefix)),
         fault(text, "format"),
     )
 

@@ -1,7 +1,7 @@
 """Records, lists and maps within an event, made of raw fields by transforms of their own; and any transform at all."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -100,24 +100,36 @@ for _model in (RecordOf, Container, ListOf, MapOf):
 
 def ways(spec: Transform) -> Iterator[Steps]:
     """The way to every raw field that it reads, also within lists and maps, with 0 and `ANY_KEY` for their elements."""
-    return _ways(spec, lambda each: each.paths)
+    return (way for leaf in leaves("", spec) for way in leaf.ways)
 
 
 def exact_ways(spec: Transform) -> Iterator[Steps]:
     """The same for the raw fields of which a JSON number has to keep all of its digits."""
     exact = Decimal | MinorUnits | Number | TimestampEpoch
-    return _ways(spec, lambda each: (each.path,) if isinstance(each, exact) else ())
+    found = leaves("", spec, lambda each: (each.path,) if isinstance(each, exact) else ())
+    return (way for leaf in found for way in leaf.ways)
 
 
-def _ways(spec: Transform, paths_of: Callable[[Transform], tuple[str, ...]]) -> Iterator[Steps]:
-    """The way to each of the paths that `paths_of` has of the transforms that are no record, list or map."""
+class LeafTransform(NamedTuple):
+    """A transform that is no record, list or map: what it makes, by the names that lead there, and what it reads."""
+
+    name: str
+    spec: Transform
+    ways: tuple[Steps, ...]
+
+
+def leaves(
+    name: str, spec: Transform, paths_of: Callable[[Transform], tuple[str, ...]] = lambda each: each.paths
+) -> Iterator[LeafTransform]:
+    """Those of which a transform consists; `paths_of` has the paths of each to which the ways lead."""
     if isinstance(spec, RecordOf):
-        for each in spec.fields.values():
-            yield from _ways(each, paths_of)
+        for inner, each in spec.fields.items():
+            yield from leaves(f"{name}.{inner}", each, paths_of)
     elif isinstance(spec, Container):
-        yield from (_within(spec, way) for way in _ways(spec.of, paths_of))
+        for leaf in leaves(name, spec.of, paths_of):
+            yield leaf._replace(ways=tuple(_within(spec, way) for way in leaf.ways))
     else:
-        yield from map(any_element, paths_of(spec))
+        yield LeafTransform(name, spec, tuple(map(any_element, paths_of(spec))))
 
 
 def containers(spec: Transform) -> Iterator[str]:
