@@ -58,14 +58,19 @@ def _change(
     """Applies the present spec with the fields that `fields_of` gives; changes nothing if it gives none."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
+    from lozenge_deploy.operations.release_diff import readers_row
+    from lozenge_deploy.releases.alert_readers import readers_of
 
-    limit = seconds_of(timeout, "--timeout") if timeout is not None else None
-    with Control(KafkaSettings.load()) as control:
+    kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if timeout is not None else None
+    with Control(kafka) as control:
         present = control.deployed(app_of(name))
         fields, current = fields_of(present), present.model_dump(mode="json")
         rows = [{"field": field, "current": current[field], "new": new} for field, new in fields.items()]
         if rows:
             rows.append({"field": "offsets", "current": None, "new": "kept; no event is skipped or processed twice"})
+            if fields.get("goal") in ("paused", "retired"):
+                names = [reader.detector for reader in readers_of(kafka, present.detector)]
+                rows += readers_row(names, "get no more alerts of it")
         else:
             goal = current["goal"]
             rows = [{"field": "goal", "current": goal, "new": f"no change (already {goal})"}]

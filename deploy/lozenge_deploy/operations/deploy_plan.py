@@ -21,11 +21,13 @@ from lozenge_deploy.operations.release_diff import (
     Rows,
     differences,
     offsets_row,
+    readers_row,
     settings_rows,
     state_row,
     unchecked_row,
 )
 from lozenge_deploy.releases import detector_process
+from lozenge_deploy.releases.alert_readers import readers_of
 from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release import Built, Release, described
@@ -38,7 +40,8 @@ class DeployPlan:
     """The deployment of a folder as `release`, compared with what is deployed (`current`; None: nothing).
 
     `release` has its number already; `commit` stores it. `before` is what a rollback restores. `refusal` is why the
-    folder cannot be deployed so, `unchecked` why the job alone can check the settings.
+    folder cannot be deployed so, `unchecked` why the job alone can check the settings. `losing` are the detectors that
+    read its alerts by another key, and will find none.
     """
 
     kafka: KafkaSettings
@@ -51,6 +54,7 @@ class DeployPlan:
     settings: Mapping[str, Any]
     refusal: UsageError | None
     unchecked: str = ""
+    losing: tuple[str, ...] = ()
 
     def changes(self) -> Rows:
         """The changes as rows of field, current, new; also what happens to offsets and state."""
@@ -65,6 +69,7 @@ class DeployPlan:
             *throttle.rows(self.current, self._reset_by_mode, self.release),
             offsets_row(f"starts at the {first} event" if self.current_release is None else RESUMES),
             *state_row(state),
+            *readers_row(self.losing, f"skip its alerts, which are by {_key(self.release)} now, until they declare it"),
         ]
 
     def commit(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
@@ -139,5 +144,28 @@ def prepare(
         before = control.fallback(current)
         if before.release == present.name:
             before = before.updated(state=state_migration.rollback_policy(release, present))
-    applied_policy = policy if present else "keep"
-    return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal, unchecked)
+    return DeployPlan(
+        kafka=kafka,
+        built=built,
+        release=release,
+        current=current,
+        current_release=present,
+        before=before,
+        state=policy if present else "keep",
+        settings=overrides,
+        refusal=refusal,
+        unchecked=unchecked,
+        losing=_losing(kafka, present, release),
+    )
+
+
+def _losing(kafka: KafkaSettings, present: Release | None, new: Release) -> tuple[str, ...]:
+    """The detectors that read its alerts, if these are by another key than before."""
+    if present is None or (key := _key(new)) == _key(present):
+        return ()
+    return tuple(each.detector for each in readers_of(kafka, new.detector) if each.stream.primary != key)
+
+
+def _key(release: Release) -> str:
+    """The entity of its alerts."""
+    return release.stream.key(release.declaration.key)

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -42,6 +42,11 @@ def offsets_row(consequence: str) -> dict[str, Any]:
 def state_row(consequence: str | None) -> Rows:
     """What happens to the state; no row for a detector without state."""
     return [_row("state", None, consequence)] if consequence else []
+
+
+def readers_row(names: Sequence[str], consequence: str) -> Rows:
+    """What happens to the detectors that read its alerts; no row if there are none."""
+    return [_row("read by", ", ".join(sorted(names)), consequence)] if names else []
 
 
 def unchecked_row(reason: str) -> Rows:

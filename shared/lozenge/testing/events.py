@@ -12,6 +12,8 @@ there is, unless `stream` says of which. The n-th event of a list has the id "e<
 time NOW plus n seconds, unless it has its own. For a detector of several streams an event names its own:
 
     {"stream": "login", "result": "failed"} the fields of the other streams are null
+
+For one of alerts it has the fields of an alert, or is an alert as `lozenge peek` prints it.
 """
 
 from collections import Counter

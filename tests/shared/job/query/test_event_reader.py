@@ -15,6 +15,7 @@ from lozenge.job.query import event_reader
 from lozenge.job.query.event_reader import EventReader
 from lozenge.spark import kafka_source
 from lozenge.spark.internals import plans
+from tests.alert_streams import LARGE, alert
 from tests.merged_streams import BY_CARD, SIGN_IN, sign_in
 from tests.shared.job.commit.scripted import KAFKA, LIVE, declared
 from tests.shared.job.query.conftest import CODEC, event, raw
@@ -129,3 +130,24 @@ def test_events_of_a_stream_that_others_merge_are_skipped_from_the_start_and_onc
     assert reader.learn() == {AUTH.event_schema.id, SIGN_IN.event_schema.id, 903, 904}
     assert [row.event_id for row in reader.bounded({1: (0, 3)}).collect()] == ["event-1"]
     assert reader.exclude_malformed({1: (0, 3)}) == []
+
+
+def test_alerts_are_read_by_every_version_that_is_known_and_a_later_one_once_it_is_announced(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = Codec.of("alert")
+    later = Schema(905, "alert", 3, codec.schema.text)
+    known: list[Schema] = []
+    monkeypatch.setattr(event_reader, "announced", lambda kafka, own: list(known))
+    topic.identity = replace(LIVE, stream=LARGE)
+    values = [codec.encode(alert(1)), Codec(later).encode(alert(2)), b"text"]
+    topic.records = [(1, offset, value) for offset, value in enumerate(values[:2])]
+    reader = topic.reader()
+    assert topic.identity.input == "pay.alerts.large_amount.v1"
+    with pytest.raises(Exception, match="LOZENGE_UNKNOWN_SCHEMA_ID:905"):
+        reader.bounded({1: (0, 2)}).collect()
+    known += [later, AUTH.event_schema]
+    assert reader.learn() == {schema.id for schema in LARGE.schemas} | {905}
+    assert [row.event_id for row in reader.bounded({1: (0, 2)}).collect()] == ["alert-1", "alert-2"]
+    topic.records = [(1, offset, value) for offset, value in enumerate(values)]
+    assert [found.position for found in reader.exclude_malformed({1: (0, 3)})] == [(1, 2)]
