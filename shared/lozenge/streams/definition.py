@@ -151,8 +151,8 @@ class StreamDefinition(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits over all of it."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Twelve hex digits over all of it that has no default: a field that is added later changes none of them."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
     def key(self, name: str) -> str:
         """The key that a detector means by `name`: the topic's own if that is empty."""

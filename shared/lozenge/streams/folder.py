@@ -85,11 +85,14 @@ def read(folder: Path) -> StreamDefinition:
 
 
 def write_copy(definition: StreamDefinition, folder: Path) -> None:
-    """Writes what `read` reads again, in a new folder of `folder`; of a merged stream each of its members."""
+    """Writes what `read` reads again, in a new folder of `folder`; of a merged stream each of its members.
+
+    It has no field with its default, so an older library in the environment of a release reads it too.
+    """
     for each in definition.members or (definition,):
         home = folder / each.name
         home.mkdir(parents=True)
-        (home / COPY).write_text(each.model_dump_json(), "utf-8")
+        (home / COPY).write_text(each.model_dump_json(exclude_defaults=True), "utf-8")
 
 
 def _copied(file: Path) -> StreamDefinition:

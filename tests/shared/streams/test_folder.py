@@ -8,6 +8,7 @@ import pytest
 
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
+from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.folder import read, write_copy
 from tests.streams import AUTH
 
@@ -169,3 +170,15 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "event.avsc").unlink()
     assert problems(folder) == "event.avsc: No such file or directory"
+
+
+def test_a_copy_has_no_field_that_an_older_library_need_not_know(tmp_path: Path) -> None:
+    plain = read(written(tmp_path))
+    write_copy(plain, tmp_path / "streams")
+    kept = json.loads((tmp_path / "streams" / plain.name / "definition.json").read_text("utf-8"))
+    assert kept.keys() == {
+        *("name", "title", "owner", "keys", "copies", "retention", "app", "avro"),
+        *(name for name in ("raw_topics", "sources") if getattr(plain, name)),
+    }
+    assert StreamDefinition.model_validate(kept) == plain
+    assert StreamDefinition.model_validate(kept).digest == plain.digest
