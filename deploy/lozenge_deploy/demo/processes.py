@@ -1,7 +1,6 @@
 """The processes of the demo: each stage's command and environment, as an operator would set them."""
 
 import base64
-import json
 import os
 import secrets
 import sys
@@ -16,6 +15,7 @@ from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_pool import default_size
+from lozenge_deploy.local.upstream_replicas import normaliser_variables
 from lozenge_deploy.releases.build import digest_of
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
 from lozenge_deploy.releases.environments import in_environment
@@ -59,13 +59,8 @@ class Programs:
         Batches end at different times in each partition. Where ninety days are sent in seconds, these times are hours
         apart in event time, more than the lateness of a detector.
         """
-        variables = {
-            "LOZENGE_UPSTREAM_STREAM": stream.name,
-            "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
-            "LOZENGE_UPSTREAM_MERGES": json.dumps(merges),
-            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000),
-        }
-        return self._program(stream.app, ["lozenge_upstream"], variables)
+        whole = {"LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000)}
+        return self._program(stream.app, ["lozenge_upstream"], normaliser_variables(stream, rekeys, merges) | whole)
 
     def downstream(self, webhook_url: str) -> Program:
         """The notifier, with one webhook that receives every alert."""

@@ -18,6 +18,7 @@ from lozenge.errors import LozengeError
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
+from lozenge_deploy.local.upstream_replicas import normaliser_variables
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, merges_of, rekeys_of
 
@@ -36,11 +37,9 @@ def override(streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFo
 
 
 def _normaliser(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
-    keys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys_of(stream, detectors))}
-    if merges := merges_of(stream, detectors):
-        keys["LOZENGE_UPSTREAM_MERGES"] = json.dumps(merges)
+    variables = normaliser_variables(stream, rekeys_of(stream, detectors), merges_of(stream, detectors))
     like = {} if stream.app == UPSTREAM else {"extends": {"file": "docker-compose.yml", "service": UPSTREAM}}
-    return like | {"environment": {"LOZENGE_UPSTREAM_STREAM": stream.name} | keys}
+    return like | {"environment": variables}
 
 
 def _service(detector: DetectorFolder) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.platform_request import Requested, requested
-from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
+from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, normaliser_variables
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.restart_policy import ProgramState
@@ -59,13 +59,8 @@ def programs(
         keys = [key for key in stream.rekeys if rekeys is None or key in rekeys]
         count = 0 if wanted.held == stream.app else wanted.instances(stream.app)
         merges = [key for key in common_keys(stream, streams.definitions) if rekeys is None or key in rekeys]
-        variables = {
-            "LOZENGE_UPSTREAM_STREAM": stream.name,
-            "LOZENGE_UPSTREAM_REKEYS": json.dumps(keys),
-            "LOZENGE_UPSTREAM_MERGES": json.dumps(merges),
-        }
         for name in instance_names(stream.app, count):
-            yield program(name, ["lozenge_upstream"], **variables)
+            yield program(name, ["lozenge_upstream"], **normaliser_variables(stream, keys, merges))
 
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
     api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)

@@ -17,6 +17,7 @@ from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE, KafkaSe
 from lozenge.process.env_settings import FromEnvironment
 from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.local.compose import override
+from lozenge_deploy.local.upstream_replicas import normaliser_variables
 from lozenge_deploy.observe.exporter import PORT
 from lozenge_deploy.releases.detector_catalog import detectors_in
 from lozenge_downstream.routing.config import Routing, routing
@@ -89,6 +90,7 @@ def test_a_new_folder_gets_a_service(tmp_path: Path) -> None:
     assert made["services"]["upstream"]["environment"] == {
         "LOZENGE_UPSTREAM_STREAM": "auth",
         "LOZENGE_UPSTREAM_REKEYS": '["account", "terminal"]',
+        "LOZENGE_UPSTREAM_MERGES": "[]",
     }
     assert made["volumes"].keys() == {"newcomer"}
 
@@ -97,7 +99,7 @@ def test_a_further_stream_has_a_service_like_upstream() -> None:
     login = AUTH.model_copy(update={"name": "login", "app": "upstream-login", "copies": ()})
     made = override([AUTH, login], FOLDERS)["services"]["upstream-login"]
     assert made["extends"] == {"file": "docker-compose.yml", "service": "upstream"}
-    assert made["environment"] == {"LOZENGE_UPSTREAM_STREAM": "login", "LOZENGE_UPSTREAM_REKEYS": "[]"}
+    assert made["environment"] == normaliser_variables(login, (), ())
 
 
 def test_the_broker_is_the_embedded_ones_version() -> None:
