@@ -108,7 +108,7 @@ def test_records_as_nobody_would_design_them_become_a_draft_too(upstream_spark: 
     kinds = {field.name: field.kind for field in stream.fields}
     assert kinds == {
         "user_id": "string",
-        "user_e_mail": "string",
+        "user": "record",
         "card": "string",
         "expires_at": "long",
         "memo": "string",
@@ -124,6 +124,52 @@ def test_records_as_nobody_would_design_them_become_a_draft_too(upstream_spark: 
     assert "5105" not in written
     assert "4111" not in written
     assert 'card_numbers = "mask"' in written
+    assert accepted(upstream_spark, streams) == 2
+
+
+NESTED = [
+    {
+        "id": "o-1",
+        "at": "2026-03-01T12:00:00Z",
+        "user": {"user_id": "u-1", "device": {"os": "x", "seen": "2030-01-01T00:00:00Z", "note": None}},
+        "items": [{"no": "a", "price": "1.50", "tags": ["x"], "card": "5105105105105100"}, {"no": "b", "price": "2.5"}],
+        "scores": {"17": 0.5, "18": 1},
+        "memo": [{"text": "paid with 5105105105105100"}],
+        "grid": [[1, 2], [3]],
+        "empty": [],
+        "mixed": [1, {"a": 1}],
+    },
+    {
+        "id": "o-2",
+        "at": "2026-03-01T13:00:00Z",
+        "user": {"user_id": "u-2", "device": None},
+        "items": [],
+        "scores": {},
+        "memo": [],
+        "grid": [],
+    },
+]  # fmt: skip
+
+
+def test_nested_records_become_records_arrays_and_maps(upstream_spark: SparkSession, tmp_path: Path) -> None:
+    keys = {"user": "user.user_id"}
+    streams, found = drafted(upstream_spark, NESTED, tmp_path, name="orders", source="web", keys=keys)
+    stream = streams.get()
+    assert {field.name: (field.kind, field.optional) for field in stream.fields} == {
+        "user_user_id": ("string", False),
+        "user": ("record", True),
+        "items": ("array", False),
+        "scores": ("map", False),
+        "memo": ("array", False),
+        "grid": ("array", False),
+    }, found["notes"]
+    assert stream.tokens == {"items.card": "card"}
+    said = " ".join(found["notes"])
+    for guess in ("empty is not mapped: its lists are empty", "mixed is not mapped: its elements have different types"):
+        assert guess in said
+    mapping = found["files"]["mappings/web.toml"]
+    assert 'of.fields.text = { transform = "text", path = "text", card_numbers = "mask" }' in mapping
+    assert "seen is a string: some of its times are no times of an event (future)" in said
     assert accepted(upstream_spark, streams) == 2
 
 
@@ -156,6 +202,12 @@ def no_session() -> SparkSession:
 def test_what_a_person_has_to_say_otherwise_is_an_error(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         answer(request(**given), json.dumps(SENSORS).encode(), STREAMS, no_session, NOW)
+
+
+def test_a_record_of_hundreds_of_levels_is_refused() -> None:
+    deep = json.dumps(SENSORS[0])[:-1] + ', "deep": ' + '{"a":' * 960 + "1" + "}" * 961
+    with pytest.raises(UsageError, match=r"hundreds of levels|is no JSON"):
+        answer(request(), deep.encode(), STREAMS, no_session, NOW)
 
 
 def test_a_zone_that_java_does_not_have_is_named(upstream_spark: SparkSession) -> None:

@@ -50,12 +50,17 @@ def answer(
             )
     texts = without_cards([record.text for record in records_in(content)])
     records = records_in("\n".join(texts).encode())
-    draft = drafted(request, records)
+    try:
+        draft = drafted(request, records)
+    except RecursionError as error:
+        raise UsageError(
+            f"drafting the stream {request.name}: a record has hundreds of levels", hint="draft it from simpler records"
+        ) from error
     spark = session()
     tried = _tried(spark, draft, records, now)
     for _ in range(_MOST_REVISIONS):
         problems = {problem for record in tried for problem in record.problems}
-        if (better := revised(draft, sorted(problems), records)) == draft:
+        if (better := revised(draft, sorted(problems))) == draft:
             break
         draft = better
         tried = _tried(spark, draft, records, now)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lozenge.errors import UsageError
-from lozenge_upstream.stream_draft.field_guess import as_key, as_plain, field_name, guess, guess_list
+from lozenge_upstream.stream_draft.field_guess import as_key, as_plain, field_name, guess, guess_element
 from lozenge_upstream.stream_draft.raw_records import ObservedField
 
 CARD = "4000000000000002"
@@ -137,24 +137,24 @@ def test_a_field_without_values_and_one_of_several_types_are_not_mapped() -> Non
 
 
 @pytest.mark.parametrize(
-    ("lists", "items"),
+    ("values", "kind"),
     [
-        ([["a"], []], "string"),
-        ([[1, 2], [3]], "long"),
-        ([[1, Decimal("2.5")]], "double"),
-        ([[True]], "boolean"),
-        ([["2026-03-01T12:00:00Z"]], "string"),
-        ([["a", 1]], "string"),
+        (["a"], "string"),
+        ([1, 2, 3], "long"),
+        ([1, Decimal("2.5")], "double"),
+        ([True], "boolean"),
+        (["2026-03-01T12:00:00Z"], "string"),
+        ([CARD], "string"),
+        (["a", 1], "string"),
     ],
 )
-def test_lists_of_plain_values_are_arrays(lists: list[Any], items: str) -> None:
-    found = guess_list("tags", ObservedField(("tags",), [], lists, {"list"}), False)
-    assert found.type == {"type": "array", "items": items}
-    assert found.transform is not None
-    assert (found.transform["path"], found.transform["of"]["path"]) == ("tags", ".")
+def test_elements_have_a_plain_type(values: list[Any], kind: str) -> None:
+    found = guess_element("tags", values, "tags[]")
+    assert (found.kind, found.path, found.notes) == (kind, ".", ())
 
 
-@pytest.mark.parametrize("lists", [[[]], [[{"a": 1}]], [["a", None]], [[[1]]], [[True, "a"]], [["a", " "]]])
-def test_other_lists_are_not_mapped(lists: list[Any]) -> None:
-    found = guess_list("tags", ObservedField(("tags",), [], lists, {"list"}), False)
-    assert (found.transform, "tags is not mapped" in found.notes[0]) == (None, True)
+def test_elements_of_several_types_are_not_mapped_and_a_person_may_say_their_type() -> None:
+    assert guess_element("tags", [True, "a"], "tags[]").transform is None
+    assert guess_element("sums", ["1.5"], "sums[]", kind="double").kind == "double"
+    with pytest.raises(UsageError, match=r"tags\[\] is no long: it has a"):
+        guess_element("tags", ["a"], "tags[]", kind="long")

@@ -1,21 +1,20 @@
 """The draft of a stream as values: which raw field becomes which field of its events, and what was guessed."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lozenge.errors import UsageError
+from lozenge.streams.fields import MAP, RECORD
 from lozenge_upstream.stream_draft import roles
-from lozenge_upstream.stream_draft.field_guess import (
-    KINDS,
-    FieldGuess,
-    as_key,
-    as_plain,
-    field_name,
-    guess,
-    guess_list,
-    in_zone,
+from lozenge_upstream.stream_draft.field_guess import KINDS, FieldGuess, as_key, as_plain, guess, in_zone
+from lozenge_upstream.stream_draft.nested_guess import (
+    Said,
+    guess_fields,
+    labels,
+    named_apart,
+    of_parts,
+    with_type_names,
 )
 from lozenge_upstream.stream_draft.raw_records import ObservedField, RawText, observed, path_of
 
@@ -37,6 +36,11 @@ class DraftRequest:
     types: Mapping[str, str] | None = None
     zone: str = ""
 
+    @property
+    def record_name(self) -> str:
+        """The name of its events in the schema."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
 
 @dataclass(frozen=True)
 class StreamDraft:
@@ -56,14 +60,14 @@ class StreamDraft:
         return [field for field in self.fields if field.transform is not None]
 
     @property
-    def tokens(self) -> list[FieldGuess]:
-        """The fields that hold tokens of card numbers."""
-        return [field for field in self.mapped if field.kind == "token"]
+    def tokens(self) -> list[str]:
+        """The fields that hold tokens of card numbers, and such parts, by the names that lead there."""
+        return [name for field in self.mapped for name, leaf in field.leaves() if leaf.kind == "token"]
 
     @property
     def said(self) -> list[str]:
         """Everything that was guessed, for people."""
-        return [*self.notes, *(note for field in self.fields for note in field.notes)]
+        return [*self.notes, *(note for field in self.fields for note in field.all_notes)]
 
 
 def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
@@ -73,21 +77,16 @@ def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
     named = [roles.resolved(field, found, "--key") for field in request.keys.values()]
     own_id = roles.own_id(found, count, request.own_id, named)
     keys = roles.keys(found, count, request.keys, [time, *([own_id] if own_id else [])])
-    types = _types(request, found)
-    fields = [
-        _field(path, of, records, types.get(path, ""), request.zone)
-        for path, of in _leaves(found).items()
-        if path in keys.values() or path not in (time, own_id)
+    types = _types(request, found, records)
+    taken = {found[path].steps for path in (time, own_id, *keys.values()) if path is not None}
+    others = guess_fields([_without(record.value, taken) for record in records], Said(types, request.zone))
+    named_by = {path: name for name, path in reversed(keys.items())}
+    of_keys = [
+        _key(named_by[path], path, found[path], count, types.get(path, "")) for path in dict.fromkeys(keys.values())
     ]
-    fields = [as_key(each, found[each.path].values) if each.path in keys.values() else each for each in fields]
-    first = next(iter(keys.values()))
-    fields = [replace(each, optional=False) if each.path == first else each for each in _named_apart(fields)]
+    of_keys[0] = replace(of_keys[0], optional=False)
+    fields = with_type_names(named_apart([*of_keys, *others]), request.record_name)
     by_path = {field.path: field for field in fields}
-    for name, path in keys.items():
-        if path not in by_path or by_path[path].transform is None or by_path[path].kind not in ("string", "token"):
-            raise UsageError(
-                f"drafting a stream: the key {name}: {path} is no text", hint="name another field by --key"
-            )
     spec = {"transform": form.transform["transform"], "path": time, **form.transform}
     spec |= in_zone(request.zone) if form.is_local else {}
     notes = [f"event_time is {time}: {form.words}" + (f", read in {request.zone}" if form.is_local else "")]
@@ -111,16 +110,21 @@ def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
     )
 
 
-def revised(draft: StreamDraft, problems: Iterable[str], records: list[RawText]) -> StreamDraft:
-    """The draft after its mapping has refused records for `problems`, each a kind and a field: `future:valid_until`.
+def revised(draft: StreamDraft, problems: Iterable[str]) -> StreamDraft:
+    """The draft after its mapping has refused records for `problems`, each a kind and a field: `future:device.until`.
 
     Fields that are required of an event stay as they are.
     """
-    found = observed(records)
     kinds = {field: kind for kind, _, field in (problem.partition(":") for problem in problems) if kind != "missing"}
 
-    def one(field: FieldGuess) -> FieldGuess:
-        kind = kinds.get(field.name)
+    def one(field: FieldGuess, name: str) -> FieldGuess:
+        kind = kinds.get(name)
+        if kind is not None and field.kind == MAP and field.parts and field.parts[0].kind == RECORD:
+            return field.not_mapped(f"some of its names are none that a map takes ({kind})")
+        if field.parts and field.transform is not None:
+            better = tuple(one(part, f"{name}.{part.name}" if field.kind == RECORD else name) for part in field.parts)
+            if better != field.parts:
+                return of_parts(field, better)
         if kind is None or field.transform is None:
             return field
         if kind == "pan" and field.kind == "string" and "card_numbers" not in field.transform:
@@ -130,23 +134,34 @@ def revised(draft: StreamDraft, problems: Iterable[str], records: list[RawText])
         if field.name in draft.keys.values():
             return field
         if field.kind == "timestamp":
-            plain = as_plain(field, found[field.path].values)
+            plain = as_plain(field, field.values)
             note = f"{field.name} is a {plain.kind}: some of its times are no times of an event ({kind})"
             return replace(plain, notes=(note,))
         return field.not_mapped(f"it has values that a {field.kind} does not take ({kind})")
 
-    return replace(draft, fields=tuple(map(one, draft.fields)))
+    return replace(draft, fields=tuple(one(field, field.name) for field in draft.fields))
 
 
-def _leaves(found: Mapping[str, ObservedField]) -> dict[str, ObservedField]:
-    """The fields that are no objects, without those within one that is something else in other records."""
-    mixed = [of.steps for of in found.values() if "object" in of.kinds and len(of.kinds) > 1]
-    within = [path for path, of in found.items() if any(of.steps[: len(above)] == above != of.steps for above in mixed)]
-    return {path: of for path, of in found.items() if path not in within and of.kinds != {"object"}}
+def _without(value: Mapping[str, Any], taken: Collection[tuple[str, ...]]) -> dict[str, Any]:
+    """A raw record without the fields that these names lead to."""
+    here = {steps[0] for steps in taken if len(steps) == 1}
+    found: dict[str, Any] = {}
+    for name, part in value.items():
+        below = [steps[1:] for steps in taken if steps[0] == name and len(steps) > 1]
+        if name in here:
+            continue
+        left = _without(part, below) if below and isinstance(part, dict) else part
+        if left or not below:
+            found[name] = left
+    return found
 
 
-def _types(request: DraftRequest, found: Mapping[str, ObservedField]) -> dict[str, str]:
-    types = {roles.resolved(field, found, "--type"): kind for field, kind in (request.types or {}).items()}
+def _types(request: DraftRequest, found: Mapping[str, ObservedField], records: Sequence[RawText]) -> dict[str, str]:
+    known = {label for record in records for label in labels(record.value)}
+    types = {
+        field if field in known else roles.resolved(field, found, "--type"): kind
+        for field, kind in (request.types or {}).items()
+    }
     if unknown := sorted({*types.values()} - {*KINDS}):
         raise UsageError(
             f"drafting a stream: --type: there is no type {', '.join(unknown)}", hint=f"take {', '.join(KINDS)}"
@@ -154,26 +169,10 @@ def _types(request: DraftRequest, found: Mapping[str, ObservedField]) -> dict[st
     return types
 
 
-def _field(path: str, of: ObservedField, records: Sequence[RawText], kind: str, zone: str) -> FieldGuess:
-    optional = len(of.values) < len(records)
-    if path_of(of.steps) is None:
-        nothing = FieldGuess(field_name(of.steps), path, "string", "string", None, optional)
-        return nothing.not_mapped("no path has this name")
-    if len(of.kinds) > 1:
-        nothing = FieldGuess(field_name(of.steps), path, "string", "string", None, optional)
-        return nothing.not_mapped(f"different records have different types there: {', '.join(sorted(of.kinds))}")
-    if "list" in of.kinds:
-        return guess_list(path, of, len(of.lists) < len(records))
-    return guess(path, of, optional, kind=kind, zone=zone)
-
-
-def _named_apart(fields: list[FieldGuess]) -> list[FieldGuess]:
-    """The fields, a second one of a name with its number."""
-    seen, result = Counter[str](), list[FieldGuess]()
-    for field in fields:
-        seen[field.name] += 1
-        number = seen[field.name]
-        name = field.name if number == 1 else f"{field.name}_{number}"
-        note = () if number == 1 else (f"{name} is {field.path}: another field has the name {field.name}",)
-        result.append(replace(field, name=name, notes=(*field.notes, *note)))
-    return result
+def _key(name: str, path: str, of: ObservedField, count: int, kind: str) -> FieldGuess:
+    """The field of a key, which is a field of the event wherever the source has it. Raises UsageError."""
+    if path_of(of.steps) is not None and of.kinds == {"value"}:
+        found = as_key(guess(path, of, len(of.values) < count, kind=kind), of.values)
+        if found.transform is not None and found.kind in ("string", "token"):
+            return found
+    raise UsageError(f"drafting a stream: the key {name}: {path} is no text", hint="name another field by --key")

@@ -47,7 +47,7 @@ def _declaration(draft: StreamDraft) -> Iterator[str]:
     if draft.tokens:
         yield ""
         yield "# guessed: fields that hold a keyed token instead of a card number, and the word that it begins with"
-        yield f"tokens = {toml_value({field.name: TOKEN_WORD for field in draft.tokens})}"
+        yield f"tokens = {toml_value(dict.fromkeys(draft.tokens, TOKEN_WORD))}"
     yield ""
     yield "# How long its events are kept."
     yield 'retention = "7d"'
@@ -59,19 +59,13 @@ def _declaration(draft: StreamDraft) -> Iterator[str]:
 def _schema(draft: StreamDraft) -> str:
     head = {
         "type": "record",
-        "name": "".join(part.capitalize() for part in draft.request.name.split("_")),
+        "name": draft.request.record_name,
         "namespace": draft.request.name,
         "doc": f"One event of {draft.request.name}. Drafted from {draft.records} record(s).",
     }
-    fields = ",\n".join(f"    {json.dumps(_avro(field), ensure_ascii=False)}" for field in draft.mapped)
+    fields = ",\n".join(f"    {json.dumps(field.avro, ensure_ascii=False)}" for field in draft.mapped)
     lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}," for name, value in head.items()]
     return "\n".join(["{", *lines, '  "fields": [', fields, "  ]", "}", ""])
-
-
-def _avro(field: FieldGuess) -> dict[str, Any]:
-    optional = {"type": ["null", field.type], "default": None} if field.optional else {"type": field.type}
-    guessed = f" Guessed: {'; '.join(field.notes)}." if field.notes else ""
-    return {"name": field.name, **optional, "doc": f"Raw field {field.path}.{guessed}"}
 
 
 def _mapping(draft: StreamDraft) -> Iterator[str]:
@@ -94,9 +88,34 @@ def _mapping(draft: StreamDraft) -> Iterator[str]:
         yield "# guessed: it was the only time in every record"
     yield _line("event_time", draft.time)
     for field in draft.fields:
-        yield from (f"# guessed: {note}" for note in field.notes)
-        if field.transform is not None:
-            yield _line(field.name, field.transform)
+        if not field.parts:
+            yield from (f"# guessed: {note}" for note in field.notes)
+            yield from [_line(field.name, field.transform)] if field.transform is not None else []
+    for field in draft.fields:
+        if field.parts:
+            yield ""
+            yield from (f"# guessed: {note}" for note in field.all_notes)
+            yield from _table(field)
+
+
+def _table(field: FieldGuess) -> Iterator[str]:
+    if field.transform is not None:
+        yield f"[fields.{toml_key(field.name)}]"
+        yield from _dotted("", field.transform)
+
+
+def _dotted(above: str, spec: dict[str, Any]) -> Iterator[str]:
+    """A transform of several parts, each on a line of its own."""
+    inner = {f"fields.{toml_key(name)}": part for name, part in spec.get("fields", {}).items()}
+    inner |= {"of": spec["of"]} if spec["transform"] in ("list", "map") else {}
+    for name in ("transform", "path"):
+        if name in spec:
+            yield f"{above}{name} = {toml_value(spec[name])}"
+    for name, part in inner.items():
+        if part["transform"] in ("record", "list", "map"):
+            yield from _dotted(f"{above}{name}.", part)
+        else:
+            yield f"{above}{name} = {toml_value(part)}"
 
 
 def _line(name: str, spec: dict[str, Any]) -> str:
@@ -111,7 +130,16 @@ def _outcome(tried: TriedRecord) -> Iterator[str]:
     yield "[sample.event]"
     for name, value in tried.event.items():
         if name != "event_id":
-            yield f"{toml_key(name)} = {toml_value(value if isinstance(value, datetime) else as_json(value))}"
+            yield f"{toml_key(name)} = {toml_value(_said(value))}"
+
+
+def _said(value: Any) -> Any:
+    """A value as a sample writes it; what a record within has not is not named."""
+    if isinstance(value, dict):
+        return {name: _said(part) for name, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_said(part) for part in value]
+    return value if isinstance(value, datetime) else as_json(value)
 
 
 def _text(lines: Iterator[str]) -> str:

@@ -1,15 +1,15 @@
 """The field of an event that the values of a raw field suggest: name, type, transform, and what was guessed."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from keyword import iskeyword
 from typing import Any
 
 from lozenge.contracts.card_numbers import has_card_number
 from lozenge.errors import UsageError
-from lozenge.streams.fields import ENVELOPE
+from lozenge.streams.fields import ENVELOPE, RECORD
 from lozenge_upstream.stream_draft.raw_records import ObservedField
 from lozenge_upstream.stream_draft.time_forms import is_time_name, time_form
 
@@ -27,7 +27,12 @@ TOKEN_WORD = "card"
 
 @dataclass(frozen=True)
 class FieldGuess:
-    """A field of the draft. `transform` is None where it is not mapped; `notes` say what was guessed, for people."""
+    """A field of the draft. `transform` is None where it is not mapped; `notes` say what was guessed, for people.
+
+    `parts` are the fields of a record, or what each element of an array or a map is. `label` is the raw field for
+    people, `items[].price`, where its path begins at an element. `values` are those of the raw field, if it has plain
+    ones.
+    """
 
     name: str
     path: str
@@ -36,10 +41,41 @@ class FieldGuess:
     transform: dict[str, Any] | None
     optional: bool
     notes: tuple[str, ...] = ()
+    parts: tuple["FieldGuess", ...] = ()
+    label: str = ""
+    values: Sequence[Any] = field(default=(), compare=False, repr=False)
+
+    @property
+    def raw(self) -> str:
+        """The raw field for people."""
+        return self.label or self.path
+
+    @property
+    def avro(self) -> dict[str, Any]:
+        """Its declaration in the schema."""
+        optional = {"type": ["null", self.type], "default": None} if self.optional else {"type": self.type}
+        guessed = f" Guessed: {'; '.join(self.notes)}." if self.notes else ""
+        return {"name": self.name, **optional, "doc": f"Raw field {self.raw}.{guessed}"}
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Its notes and those of its parts."""
+        return (*self.notes, *(note for part in self.parts for note in part.all_notes))
+
+    def leaves(self, above: str = "") -> Iterator[tuple[str, "FieldGuess"]]:
+        """What is in the event and has no parts, by the names that lead there."""
+        name = f"{above}.{self.name}" if above else self.name
+        if self.kind == RECORD:
+            for part in self.parts:
+                yield from part.leaves(name)
+        elif self.parts:
+            yield from replace(self.parts[0], name=self.name).leaves(above)
+        elif self.transform is not None:
+            yield name, self
 
     def not_mapped(self, why: str) -> "FieldGuess":
         """The same without a field in the event."""
-        return replace(self, transform=None, notes=(f"{self.path} is not mapped: {why}",))
+        return replace(self, transform=None, notes=(f"{self.raw} is not mapped: {why}",))
 
 
 def field_name(steps: Sequence[str]) -> str:
@@ -50,40 +86,38 @@ def field_name(steps: Sequence[str]) -> str:
     return f"{name}_" if iskeyword(name) else (f"source_{name}" if name in ENVELOPE else name)
 
 
-def guess(path: str, of: ObservedField, optional: bool, *, kind: str = "", zone: str = "") -> FieldGuess:
+def guess(
+    path: str, of: ObservedField, optional: bool, *, kind: str = "", zone: str = "", label: str = ""
+) -> FieldGuess:
     """The field for the raw field at `path`, of the `kind` that is given, or of the one that its values suggest.
 
     `zone` is that of times without an offset. Raises UsageError where the values are none of `kind`.
     """
-    name = field_name(of.steps)
-    found = FieldGuess(name, path, "string", "string", {"transform": "text", "path": path}, optional)
+    name, text = field_name(of.steps), {"transform": "text", "path": path}
+    found = FieldGuess(name, path, "string", "string", text, optional, label=label, values=of.values)
     if not of.values:
         return found.not_mapped("it has a value in no record")
     made = _made(found, of.values, kind or _kind(name, of.values, zone), zone)
     if made is None:
         raise UsageError(
-            f"drafting a stream: {path} is no {kind}: it has {_shown(of.values)}", hint="omit --type, or name another"
+            f"drafting a stream: {found.raw} is no {kind}: it has {_shown(of.values)}",
+            hint="omit --type, or name another",
         )
     return made
 
 
-def guess_list(path: str, of: ObservedField, optional: bool) -> FieldGuess:
-    """The array for raw lists of plain values of one type; lists of anything else are not mapped."""
-    nothing = FieldGuess(field_name(of.steps), path, "array", "string", None, optional)
-    elements = [element for each in of.lists for element in each]
-    if not elements:
-        return nothing.not_mapped("its lists are empty")
-    if not all(
-        isinstance(each, bool | int | Decimal) or (isinstance(each, str) and each.strip(" ")) for each in elements
-    ):
-        return nothing.not_mapped("its lists have objects, lists or null; docs/mappings.md shows how `list` maps these")
-    kind = _kind("", elements, "")
-    one = _made(replace(nothing, path="."), elements, kind if kind in _ELEMENTS else "string", "")
-    if one is None or one.transform is None:
-        return nothing.not_mapped("its lists have values of several types")
-    spec = {"transform": "list", "path": path, "of": one.transform}
-    notes = (f"{nothing.name} is an array: {path} has lists",)
-    return replace(nothing, type={"type": "array", "items": one.type}, transform=spec, notes=notes)
+def guess_element(name: str, values: Sequence[Any], label: str, *, kind: str = "") -> FieldGuess:
+    """What each of the plain values of lists or of a map is, which `name` has; no token and no time is guessed."""
+    one = FieldGuess(name, ".", "string", "string", None, False, label=label, values=values)
+    if kind:
+        return guess(".", ObservedField((name,), [*values]), False, kind=kind, label=label)
+    found = _kind("", values, "")
+    made = _made(one, values, found if found in _ELEMENTS else "string", "")
+    return (
+        replace(made, notes=())
+        if made is not None and made.transform is not None
+        else one.not_mapped(f"it has values of several types: {_shown(values)}")
+    )
 
 
 def as_key(found: FieldGuess, values: Sequence[Any]) -> FieldGuess:
@@ -130,7 +164,7 @@ def _made(found: FieldGuess, values: Sequence[Any], kind: str, zone: str) -> Fie
                 found, kind=kind, type="string", transform={"transform": "text", "path": found.path}, notes=notes
             )
         case "token":
-            notes = (f"{found.name} is a keyed token: {found.path} has card numbers",)
+            notes = (f"{found.name} is a keyed token: {found.raw} has card numbers",)
             return replace(found, kind=kind, transform={"transform": "token", "path": found.path}, notes=notes)
         case "boolean" if all(text in ("True", "False", "true", "false") for text in texts):
             return replace(found, kind=kind, type=kind, transform={"transform": "boolean", "path": found.path})
@@ -160,7 +194,7 @@ def _timestamp(found: FieldGuess, values: Sequence[Any], zone: str) -> FieldGues
     if (form := time_form(values)) is None or (form.is_local and not zone):
         return None
     spec = {"transform": form.transform["transform"], "path": found.path, **form.transform}
-    notes = (f"{found.name} is a time: {found.path} has {form.words}",)
+    notes = (f"{found.name} is a time: {found.raw} has {form.words}",)
     return replace(
         found, kind="timestamp", type=_TIME, transform=spec | (in_zone(zone) if form.is_local else {}), notes=notes
     )
