@@ -77,10 +77,18 @@ def test_a_stream_without_samples_is_an_error_that_says_how_to_write_one(copied:
     shutil.rmtree(copied / "auth" / "samples")
     with pytest.raises(UsageError, match="it has no samples"):
         answer("auth", "", Streams.of(copied), no_session)
-    answered = answer("auth", "", Streams.of(copied), no_session, or_none=True)
-    assert json.loads(answered) == {"samples": [], "without": ["auth_iso8583", "auth_json"]}
     with pytest.raises(UsageError, match="name one of auth_iso8583, auth_json"):
         answer("auth", "wallet", Streams.of(copied), no_session)
+
+
+def test_mappings_without_samples_are_planned(copied: Path, upstream_spark: SparkSession) -> None:
+    shutil.rmtree(copied / "auth" / "samples")
+    answered = answer("auth", "", Streams.of(copied), lambda: upstream_spark, or_none=True)
+    assert json.loads(answered) == {"samples": [], "without": ["auth_iso8583", "auth_json"]}
+    file = copied / "auth" / "mappings" / "auth_json.toml"
+    file.write_text(file.read_text("utf-8").replace("[0-9]{4}", "(?P<x>[0-9]{4})"), "utf-8")
+    with pytest.raises(ConfigError, match="auth_json: mcc: "):
+        answer("auth", "", Streams.of(copied), lambda: upstream_spark, or_none=True)
 
 
 def test_what_is_wrong_in_mappings_and_samples_is_an_error(copied: Path) -> None:

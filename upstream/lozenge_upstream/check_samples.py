@@ -2,7 +2,7 @@
 
 The answer has `samples`, each with its `failures`, and `without`, the sources that have none. Nothing is written, and
 no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, mapping or sample, or it is wrong.
-With `--or-none` a stream without samples is no error.
+With `--or-none` a stream without samples is no error. Its mappings are planned all the same.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _EXAMPLE = """{folder}/{source}.toml has them:
 def answer(
     stream: str, source: str, streams: Streams, session: Callable[[], SparkSession], *, or_none: bool = False
 ) -> str:
-    """The JSON of what becomes of each sample; a session is made once the files are read, if there are samples.
+    """The JSON of what becomes of each sample; a session is made once the files are read.
 
     Raises ConfigError with every problem of all mappings and samples, UsageError.
     """
@@ -57,9 +57,7 @@ def answer(
     if problems:
         raise ConfigError(f"reading the samples of {stream}", problems=problems, hint="fix what is named")
     wanted = [each for each in found if source in ("", each.source)]
-    if not wanted and or_none:
-        return json.dumps({"samples": [], "without": known})
-    if not wanted:
+    if not wanted and not or_none:
         names = {"folder": folder, "source": source or known[0], "stream": stream, "field": definition.fields[0].name}
         of = f" of the source {source}" if source else ""
         raise UsageError(f"testing the stream {stream}: it has no samples{of}", hint=_EXAMPLE.format(**names))

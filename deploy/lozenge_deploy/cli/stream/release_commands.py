@@ -79,9 +79,10 @@ def deploy(
     definition = streams.get(name)
     files = files_of(streams.folder / definition.name)
     candidate = release_deploy.prepare(kafka, definition, files)
-    check_mappings(definition.name)
     if test and candidate.refusal is None:
-        require_passed(definition.name, output)
+        require_passed(definition.name, output)  # that plans the mappings too
+    else:
+        check_mappings(definition.name)
     _show_changes(name, candidate.changes, dry_run and candidate.refusal is None, output)
     if candidate.refusal is not None:
         raise candidate.refusal
