@@ -40,7 +40,7 @@ def test_the_merged_topic_is_one_of_the_topics() -> None:
 def test_in_compose_each_normaliser_merges_what_they_read() -> None:
     variable, services = "LOZENGE_UPSTREAM_MERGES", override(STREAMS, [ONE, TWO])["services"]
     assert [services[stream.app]["environment"][variable] for stream in STREAMS] == ['["account"]'] * 2
-    assert variable not in override(STREAMS, [ONE])["services"][AUTH.app]["environment"]
+    assert override(STREAMS, [ONE])["services"][AUTH.app]["environment"][variable] == "[]"
 
 
 def test_a_detector_of_alerts_wants_nothing_of_upstream() -> None:
