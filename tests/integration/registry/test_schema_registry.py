@@ -26,9 +26,9 @@ from lozenge_deploy.operations.schema_export import write_apicurio_archive
 from tests.brokers import Broker
 from tests.deploy.command import ROOT
 from tests.integration.registry.apicurio import NotFetched, apicurio, import_archive
-from tests.streams import AUTH, every_topic
+from tests.streams import STREAMS, every_topic
 
-EVENTS = [AUTH.schema_by_text]
+EVENTS = [stream.schema_by_text for stream in STREAMS.definitions]
 IMPORTED = [schema.with_id(1000 + number) for number, schema in enumerate([*locked(), *EVENTS], 2)]
 """The ids of another platform's topics, which no lock file gives."""
 
