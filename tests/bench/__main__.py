@@ -18,6 +18,7 @@ from rich.console import Console
 
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness import row, system
 from tests.bench.harness.asked import Asked, asked
@@ -27,13 +28,14 @@ from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Disturbed, Outcome, run
 from tests.bench.harness.row import Cell, Row
 from tests.integration.harness import ended_behind
-from tests.streams import every_topic
+from tests.streams import FOLDER, every_topic
 
 
 def main() -> int:
     """Measures the rows that were requested; the exit code."""
     given = asked(row.discovered(), system.discovered(), __doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
+    os.environ.setdefault(STREAMS_VARIABLE, str(FOLDER))  # the systems run in folders of their own
     here = [(each, systems) for each, systems in given.rows if each.partitions in (0, TOPICS.partitions)]
     code = _measured(replace(given, rows=here)) if here else 0
     for each, _ in given.rows:
