@@ -68,7 +68,7 @@ class Task:
         return {
             "txn_id": event["event_id"],
             "ts": event["event_time"].isoformat().replace("+00:00", "Z"),
-            "pan": event["card_id"].removeprefix("card_")[-16:],
+            "pan": f"4{event['card_id'][-15:]}",
             "account": None,
             "merchant": f"m-{n:012d}",
             "terminal": event["terminal_id"],
