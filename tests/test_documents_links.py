@@ -1,4 +1,4 @@
-"""Links between documents lead somewhere, and the modules that the architecture page names exist."""
+"""Links between documents lead somewhere, modules of the architecture page exist, and no page has two versions."""
 
 import re
 from collections.abc import Iterator
@@ -35,6 +35,11 @@ def _broken(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert list(_broken(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_page_has_the_marks_of_an_unfinished_merge(page: Path) -> None:
+    assert re.findall(r"^(?:<{7}|>{7}) .*", page.read_text("utf-8"), re.MULTILINE) == []
 
 
 def test_the_modules_of_the_architecture_page_exist() -> None:
