@@ -47,8 +47,6 @@ REJECTIONS = {
 
 NOT_IN_EVERY_EVENT = ("account", "device")
 """The keys that an event may lack; it is then not in the copy by that key."""
-MERGED = "{}, with those of other streams"
-"""What the topic is called in which payments are merged with other events by a key."""
 
 
 class ReportedCase(BaseModel):
@@ -128,10 +126,12 @@ def _upstream(counts: TopicCounts, feed: Summary) -> list[Comparison]:
         Comparison("records repeated by upstream", counts.repeats, 0),
     ]
     for key, (_, distinct) in counts.copies.items():
-        if key in (*NOT_IN_EVERY_EVENT, *map(MERGED.format, NOT_IN_EVERY_EVENT)):
+        if key in NOT_IN_EVERY_EVENT:
             lines.append(Comparison(f"events by {key}", distinct, note="those that have one"))
         else:
             lines.append(Comparison(f"events by {key}", distinct, counts.event_ids))
+    for key, (_, distinct) in counts.merged.items():
+        lines.append(Comparison(f"events by {key}, with those of other streams", distinct))
     if logins := counts.logins:
         lines += [
             Comparison("raw logins (compared with the feed's count)", logins.raw, feed.logins),
@@ -231,9 +231,11 @@ def reconciliation_of(
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
     stream = Streams.load(detectors[0].folder).get(STREAM)
     copies = {key: kafka.topics.events(STREAM, key) for key in rekeys_of(stream, detectors)}
-    copies |= {MERGED.format(key): kafka.topics.merged(key) for key in merges_of(stream, detectors)}
-    logins = LOGINS in {each.name for each in streams_of(detectors)}
-    counts = count(kafka, inputs=inputs, copies=copies, logins=logins, webhook_url=webhook, watched=watched)
+    merged = {key: kafka.topics.merged(key) for key in merges_of(stream, detectors)}
+    logins_by = next((each.app for each in streams_of(detectors) if each.name == LOGINS), "")
+    counts = count(
+        kafka, inputs=inputs, copies=copies, merged=merged, logins_by=logins_by, webhook_url=webhook, watched=watched
+    )
     return reconcile(counts, feed, lateness)
 
 

@@ -15,7 +15,6 @@ from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
-from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -47,7 +46,8 @@ class LoginCounts:
 class TopicCounts:
     """Everything that a reconciliation compares.
 
-    - `events` and `copies` count records; `event_ids` and the second number of a copy count their distinct ids.
+    - `events`, `copies` and `merged` count records; `event_ids` and the second numbers count their distinct ids.
+    - `merged` are the topics that hold events of other streams too.
     - `logins` is None where no detector reads them.
     - `rejected` counts each raw record once, `rejected_again` the other dead letters of upstream.
     - `processed` is the committed offsets of a detector and the end of its input.
@@ -60,6 +60,7 @@ class TopicCounts:
     logins: LoginCounts | None = None
     late: dict[str, timedelta] = field(default_factory=dict)
     copies: dict[str, tuple[int, int]] = field(default_factory=dict)
+    merged: dict[str, tuple[int, int]] = field(default_factory=dict)
     rejected: Counter[str] = field(default_factory=Counter)
     rejected_again: int = 0
     processed: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -73,7 +74,8 @@ class TopicCounts:
     @property
     def repeats(self) -> int:
         """How many records of upstream repeat an earlier one."""
-        return self.rejected_again + sum(n - ids for n, ids in [(self.events, self.event_ids), *self.copies.values()])
+        topics = [(self.events, self.event_ids), *self.copies.values(), *self.merged.values()]
+        return self.rejected_again + sum(records - ids for records, ids in topics)
 
 
 def count(
@@ -81,13 +83,15 @@ def count(
     *,
     inputs: Mapping[str, str],
     copies: Mapping[str, str],
-    logins: bool = False,
+    merged: Mapping[str, str],
+    logins_by: str = "",
     webhook_url: str,
     watched: Collection[str] = (),
 ) -> TopicCounts:
     """Counts all topics. `inputs` maps each detector to the topic that it reads; `watched` are event ids.
 
-    `copies` are the topics that hold events of payments again, by what the reconciliation calls them.
+    `copies` are the topics that hold events of payments again, by their key, and `merged` those with events of other
+    streams too. `logins_by` is the normaliser of logins, if there is one.
 
     Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
@@ -96,7 +100,6 @@ def count(
     received = webhooks(webhook_url)
     raw = _each(kafka, kafka.topics.prefixed(RAW_JSON), lambda record: None)
     events, event_ids = _events(kafka, kafka.topics.events(STREAM), watched, late)
-    again = {name: _events(kafka, topic, (), {}) for name, topic in copies.items()}
     rejected, rejected_again = _rejected(kafka)
     apps = (*inputs, "downstream")
     dead_letters = {app: _each(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}
@@ -106,9 +109,10 @@ def count(
         raw=raw,
         events=events,
         event_ids=event_ids,
-        logins=_logins(kafka) if logins else None,
+        logins=_logins(kafka, logins_by) if logins_by else None,
         late=late,
-        copies=again,
+        copies={key: _events(kafka, topic, (), {}) for key, topic in copies.items()},
+        merged={key: _events(kafka, topic, (), {}) for key, topic in merged.items()},
         rejected=rejected,
         rejected_again=rejected_again,
         processed={detector: _processed(kafka, detector, topic) for detector, topic in inputs.items()},
@@ -174,9 +178,9 @@ def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: di
     return _each(kafka, topic, take), len(ids)
 
 
-def _logins(kafka: KafkaSettings) -> LoginCounts:
+def _logins(kafka: KafkaSettings, app: str) -> LoginCounts:
     raw = _each(kafka, kafka.topics.prefixed(RAW_LOGIN), lambda record: None)
-    rejected = _each(kafka, kafka.topics.dead_letters(f"{UPSTREAM}-{LOGINS}"), lambda record: None)
+    rejected = _each(kafka, kafka.topics.dead_letters(app), lambda record: None)
     return LoginCounts(raw, *_events(kafka, kafka.topics.events(LOGINS), (), {}), rejected)
 
 

@@ -69,7 +69,7 @@ class DeployPlan:
             *throttle.rows(self.current, self._reset_by_mode, self.release),
             offsets_row(f"starts at the {first} event" if self.current_release is None else RESUMES),
             *state_row(state),
-            *readers_row(self.losing, f"skip its alerts, which are by {_key(self.release)} now, until they declare it"),
+            *readers_row(self.losing, f"skip its alerts, which are by {self.release.key} now, until they declare it"),
         ]
 
     def commit(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
@@ -161,11 +161,6 @@ def prepare(
 
 def _losing(kafka: KafkaSettings, present: Release | None, new: Release) -> tuple[str, ...]:
     """The detectors that read its alerts, if these are by another key than before."""
-    if present is None or (key := _key(new)) == _key(present):
+    if present is None or new.key == present.key:
         return ()
-    return tuple(each.detector for each in readers_of(kafka, new.detector) if each.stream.primary != key)
-
-
-def _key(release: Release) -> str:
-    """The entity of its alerts."""
-    return release.stream.key(release.declaration.key)
+    return tuple(each.detector for each in readers_of(kafka, new.detector) if each.key != new.key)

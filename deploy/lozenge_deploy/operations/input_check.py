@@ -32,10 +32,10 @@ def require_input(described: Description, kafka: KafkaSettings, deployed: Deploy
         raise UsageError(f"deploying {name}: it reads {source}, which does not exist", hint=_remedy(described))
     refuse_cycle(described, deployed)
     watched = deployed(stream.alerts_of) if stream.alerts_of else None
-    if watched is not None and (found := watched.stream.key(watched.declaration.key)) != key:
+    if watched is not None and watched.key != key:
         raise UsageError(
-            f"deploying {name}: the alerts of {watched.detector} are by {found}, and it reads them by {key}",
-            hint=f'write key = "{found}" in [tool.lozenge]',
+            f"deploying {name}: the alerts of {watched.detector} are by {watched.key}, and it reads them by {key}",
+            hint=f'write key = "{watched.key}" in [tool.lozenge]',
         )
 
 

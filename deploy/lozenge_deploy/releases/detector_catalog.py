@@ -23,6 +23,11 @@ class DetectorFolder:
     folder: Path
     stream: StreamDefinition
 
+    @property
+    def key(self) -> str:
+        """The entity of its alerts."""
+        return self.stream.key(self.declaration.key)
+
     def input(self, topics: Topics) -> str:
         """The topic that it reads."""
         return self.stream.events(topics, self.declaration.key)
@@ -57,7 +62,7 @@ def streams_of(detectors: Sequence[DetectorFolder]) -> list[StreamDefinition]:
 
 def rekeys_of(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
     """The keys, apart from its first, by which `stream` must also be written: its own, and those of its readers."""
-    wanted = {d.stream.key(d.declaration.key) for d in detectors if d.stream == stream}
+    wanted = {d.key for d in detectors if d.stream == stream}
     return tuple(sorted({*stream.copies, *wanted} - {stream.primary}))
 
 

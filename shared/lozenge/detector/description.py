@@ -33,3 +33,8 @@ class Description(BaseModel):
     def kind(self) -> DetectorKind:
         """The declared kind."""
         return self.declaration.kind
+
+    @property
+    def key(self) -> str:
+        """The entity of its alerts."""
+        return self.stream.key(self.declaration.key)

@@ -12,7 +12,6 @@ from lozenge.contracts.topics import Topics
 from lozenge_deploy.demo.feed.cases import KINDS, TAKEOVER
 from lozenge_deploy.demo.feed.malformed_records import REASONS
 from lozenge_deploy.demo.reconciliation import (
-    MERGED,
     NOT_IN_EVERY_EVENT,
     REJECTIONS,
     SOURCE,
@@ -122,9 +121,8 @@ def test_a_copy_by_what_an_event_may_lack_need_not_hold_every_event(key: str) ->
 
 
 def test_a_topic_that_is_merged_with_other_streams_holds_each_event_once() -> None:
-    merged = MERGED.format("account")
-    assert wrong(copies={merged: (15, 15)}) == []
-    assert wrong(copies={merged: (16, 15)}) == ["records repeated by upstream"]
+    assert wrong(merged={"account": (15, 15)}) == []
+    assert wrong(merged={"account": (16, 15)}) == ["records repeated by upstream"]
 
 
 @pytest.mark.parametrize(

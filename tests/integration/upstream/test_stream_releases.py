@@ -9,7 +9,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.stream_releases import FollowedStream
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
+from lozenge.process.periodic import every
 from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.streams.release_files import files_of
 from lozenge_deploy.control.client import ChangeFailed
@@ -121,23 +122,9 @@ class Scene:
         assert not thread.is_alive()
 
 
-@contextmanager
-def traffic(scene: Scene) -> Iterator[None]:
+def traffic(scene: Scene) -> AbstractContextManager[None]:
     """Records are sent all the time within the block."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            scene.send(40)
-            stop.wait(0.5)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return every(0.5, lambda: scene.send(40), "traffic")
 
 
 @pytest.fixture

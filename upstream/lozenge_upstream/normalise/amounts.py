@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise.declarations import Decimal, MinorUnits, currency_of
+from lozenge_upstream.normalise.declarations import Decimal, MinorUnits, Sign, currency_of
 from lozenge_upstream.normalise.transform_result import Made, Row, fault, let
 
 _INTEGER_DIGITS = 14  # what decimal(18,4) leaves before the point
@@ -63,24 +63,23 @@ def _digits(spec: Decimal | MinorUnits, row: Row) -> Column:
     return row.minor_digits[place]
 
 
-def is_other_kind(spec: Decimal | MinorUnits, row: Row) -> Column:
-    """Whether the field of its sign says something that is neither a payment nor a reversal; never null."""
-    if spec.sign is None:
-        return F.lit(False)
-    kind = F.coalesce(row.part(spec.sign), F.lit(""))
-    return (kind != "") & ~kind.isin(*spec.sign.plus, *spec.sign.minus)
+def is_other_kind(sign: Sign, row: Row) -> Column:
+    """Whether the field of a sign says something that is neither a payment nor a reversal; never null."""
+    kind = F.coalesce(row.part(sign), F.lit(""))
+    return (kind != "") & ~kind.isin(*sign.plus, *sign.minus)
 
 
 def _signed(amount: Made, spec: Decimal | MinorUnits, row: Row) -> Made:
-    direction, payment = F.lit(-1 if spec.invert else 1), -1 if spec.invert else 1
+    refusal, payment = amount.fault, -1 if spec.invert else 1
+    direction = F.lit(payment)
     if spec.sign is not None:
         kind = row.part(spec.sign)
         direction = F.when(kind.isin(*spec.sign.plus), payment).when(kind.isin(*spec.sign.minus), -payment)
+        refusal = F.when(is_other_kind(spec.sign, row), "kind").otherwise(refusal)
     if spec.credits is not None:
         credit = row.part(spec.credits).isin(*spec.credits.values)
         direction = direction * F.when(credit, -1).otherwise(1)
-    kind = F.when(is_other_kind(spec, row), "kind").otherwise(amount.fault)
-    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"), fault=kind)
+    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"), fault=refusal)
 
 
 def _plain(text: Column, spec: Decimal) -> Column:

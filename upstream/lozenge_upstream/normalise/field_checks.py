@@ -143,10 +143,9 @@ def _amount_problems(spec: d.Transform, field: Field, at: _Place) -> Iterator[st
 def _leaks(fields: Mapping[str, d.Transform], stream: StreamDefinition) -> Iterator[str]:
     """Fields, and parts of them, that would copy what a token hides."""
     found = [leaf for name, spec in fields.items() for leaf in d.leaves(name, spec)]
-    tokens = [leaf for leaf in found if isinstance(leaf.spec, d.Token)]
-    hidden = {way for each in tokens if _hides(each.spec) for way in each.ways}
+    hidden = {way for leaf in found if _hides(leaf.spec) for way in leaf.ways}
     for leaf in found:
-        if leaf not in tokens and (copied := sorted(map(d.spelled, hidden & {*leaf.ways}))):
+        if not isinstance(leaf.spec, d.Token) and (copied := sorted(map(d.spelled, hidden & {*leaf.ways}))):
             yield f"{leaf.name} would copy the card number {', '.join(copied)}; only a token may"
 
 

@@ -224,7 +224,7 @@ def _other_kinds(mapping: Mapping, row: Row) -> dict[str, Column]:
     found = {}
     for _, spec in mapping.declared():
         if isinstance(spec, Decimal | MinorUnits) and spec.sign is not None:
-            found[spec.sign.path] = is_other_kind(spec, row)
+            found[spec.sign.path] = is_other_kind(spec.sign, row)
     return found
 
 

@@ -41,7 +41,7 @@ def new(
     key: Annotated[str, typer.Option(help="The entity of its alerts: a key of the stream, by default the first.")] = "",
     stream: Annotated[
         list[str] | None,
-        typer.Option(help="The stream that it reads, by default the default one. Several are read together, by --key."),
+        typer.Option(help="The stream that it reads, else the default one. Several are read together, by --key."),
     ] = None,
     alerts_of: Annotated[
         str, typer.Option(metavar="DETECTOR", help="Instead of a stream: a detector whose alerts it reads.")

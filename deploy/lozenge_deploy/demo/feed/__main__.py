@@ -69,10 +69,6 @@ def run(
     """Sends generated card authorisations and records what a detector should find in them."""
     stopped = StopSignal()
     form = FORMS[format]
-    if logins and format is not FeedFormat.json:
-        error = UsageError("reading --logins: payments in ISO 8583 name no account", hint="leave --format out")
-        typer.echo(str(error), err=True)
-        raise typer.Exit(error.exit_code)
     end = datetime.now(UTC)
     generator = partial(
         Generator,
@@ -83,14 +79,18 @@ def run(
         malformed_rate=malformed_rate,
         form=form,
     )
-    feed = generator(logins=bool(logins))
+    feed = generator()
     sender: RecordProducer | None = None
     past = 0
     try:
+        if logins and form is not JSON:
+            raise UsageError("reading --logins: payments in ISO 8583 name no account", hint="leave --format out")
         kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
-        if logins is None and form is JSON and kafka.topics.prefixed(RAW_LOGIN) in topic_admin.partitions(kafka):
-            logins, feed = True, generator(logins=True)
-        sender = RecordProducer(kafka, [form.topic, *[RAW_LOGIN] * bool(logins)], stopped)
+        if logins is None:
+            logins = form is JSON and kafka.topics.prefixed(RAW_LOGIN) in topic_admin.partitions(kafka)
+        if logins:
+            feed = generator(logins=True)
+        sender = RecordProducer(kafka, [form.topic, *[RAW_LOGIN] * logins], stopped)
         if past_days and count:
             sender.send(feed.past(end, count))
             past = feed.written.sent + feed.written.logins

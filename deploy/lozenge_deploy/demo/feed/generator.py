@@ -18,7 +18,7 @@ from lozenge_deploy.demo.feed.schedule import history, micros
 from lozenge_deploy.demo.feed.written_records import Raw, WrittenRecords
 
 _DECLINED = 0.04
-_LOGINS, _MISTYPED = 0.1, 0.1
+_LOGIN_SHARE, _MISTYPED = 0.1, 0.1
 """The share of logins in ordinary traffic, and that of failed ones among them."""
 _RECORDS_PER_PAST_CASE = 2000
 
@@ -50,7 +50,7 @@ class Generator:
         self._malformed_rate = malformed_rate
         self._kinds = (*KINDS, TAKEOVER) if logins else KINDS
         self._next_kind = cycle(self._kinds)
-        self._login_share = _LOGINS if logins else 0.0
+        self._login_share = _LOGIN_SHARE * logins
         self._start = start
         self._charges = Charges(self._random, self._population, self.written)
         self._cases = CaseInjector(self._random, self._population, self._charges, self.written, micros(start))

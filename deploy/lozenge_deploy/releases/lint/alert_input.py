@@ -38,7 +38,6 @@ def alert_input_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
 def key_of_alerts(folder: Path) -> str:
     """The entity of the alerts of a detector; "" if its folder does not say so."""
     try:
-        found = detector_in(folder)
+        return detector_in(folder).key
     except ConfigError:
         return ""
-    return found.stream.key(found.declaration.key)
