@@ -3,7 +3,7 @@
 A card number has 13 to 19 digits, in a row or in the groups in which cards print them, and its last digit checks the
 others (Luhn, ISO/IEC 7812-1). None begins with 0. With 1 begin only those of airlines, which have 15 digits: so a Unix
 time in milliseconds, microseconds or nanoseconds is none. Of other numbers of such a length one in ten fits by chance.
-Identifiers of 24 or more hexadecimal digits, such as the token of a card, contain none.
+Identifiers contain none: 24 or more hexadecimal digits, such as the token of a card, UUIDs, and W3C trace contexts.
 """
 
 import re
@@ -31,7 +31,11 @@ def _groups(sizes: str) -> str:
 
 PATTERNS = tuple(f"(?<![0-9])(?=({each})(?![0-9]))" for each in (_IN_A_ROW, *map(_groups, _GROUPED)))
 _ENOUGH_DIGITS = f"[0-9](?:{_BETWEEN.replace('1,', '0,')}[0-9]){{12}}"
-_IDENTIFIER = "(?<![0-9A-Za-z])[0-9a-fA-F]{24,}(?![0-9A-Za-z])"
+_HEX = "[0-9a-fA-F]"
+# One UUID in 20,000 has a number between its hyphens that would pass for a card's, and an id must stay as it is.
+_UUID = f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_TRACEPARENT = f"{_HEX}{{2}}-{_HEX}{{32}}-{_HEX}{{16}}-{_HEX}{{2}}"
+_IDENTIFIER = f"(?<![0-9A-Za-z])(?:{_UUID}|{_TRACEPARENT}|{_HEX}{{24,}})(?![0-9A-Za-z])"
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 

@@ -1,8 +1,11 @@
 """Card numbers are found, and nothing else is taken for one."""
 
 import random
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lozenge.contracts.card_numbers import FIRST_SHOWN, LAST_SHOWN, has_card_number, masked
 from tests.shared.contracts.card_number_texts import MASKED, UNTOUCHED
@@ -24,6 +27,17 @@ def test_another_text_stays_as_it_is(text: str) -> None:
 def test_a_masked_text_has_no_card_number_left(text: str) -> None:
     assert masked(masked(text)) == masked(text)
     assert len(masked(text)) == len(text)
+
+
+@given(st.uuids())
+def test_no_uuid_holds_a_card_number(identifier: UUID) -> None:
+    assert masked(str(identifier)) == str(identifier)
+
+
+@given(st.text("0123456789", min_size=24, max_size=24), st.text("0123456789abcdef", min_size=8, max_size=8))
+def test_no_uuid_of_many_digits_holds_a_card_number(digits: str, rest: str) -> None:
+    identifier = str(UUID(digits + rest))
+    assert masked(identifier) == identifier
 
 
 def with_check_digit(digits: str) -> str:
