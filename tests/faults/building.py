@@ -99,12 +99,9 @@ def scene_of(
 
 
 def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:
-    """From its template, or the one next to this module."""
-    if (OWN / detector).is_dir():
-        shutil.copytree(OWN / detector, checkout.detectors / detector)
-        checkout.declare(detector, trigger=TRIGGER)
-    else:
-        checkout.scaffold(detector, REALTIME_TRIGGER if realtime else TRIGGER)
+    """As it is next to this module: what it raises is in `oracle`, which no template of the product knows."""
+    shutil.copytree(OWN / detector, checkout.detectors / detector)
+    checkout.declare(detector, trigger=REALTIME_TRIGGER if realtime else TRIGGER)
     if realtime:
         checkout.declare(detector, mode="realtime")
 
