@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lozenge.testing import detector_of, run
+from lozenge_deploy.releases.lint.folder import require_sound
 from tests.faults import oracle
 from tests.faults.building import OWN
 from tests.faults.plan import JOBS
@@ -27,6 +28,11 @@ def payments() -> list[oracle.Payment]:
         if payment is not None and int(json.loads(raw.value)["pan"][1:]) < CARDS:
             found.append(payment)
     return found
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_detector_can_be_deployed(name: str) -> None:
+    assert not require_sound(OWN / name).warnings
 
 
 @pytest.mark.parametrize("name", JOBS)
