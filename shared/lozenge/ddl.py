@@ -47,15 +47,24 @@ def columns(text: str) -> dict[str, DdlType]:
 
     A colon may be between name and type. Raises DdlError with the problem of every column.
     """
+    return {name: field["type"] for name, field in _columns(text).items()}
+
+
+def not_null(text: str) -> frozenset[str]:
+    """The columns of `text` that are NOT NULL; raises DdlError as `columns` does."""
+    return frozenset(name for name, field in _columns(text).items() if not field["nullable"])
+
+
+def _columns(text: str) -> dict[str, dict[str, Any]]:
     reader = _Reader(text)
-    found: dict[str, DdlType] = {}
+    found: dict[str, dict[str, Any]] = {}
     problems = []
     while True:
         try:
             field = reader.field(colon=True)
             if field["name"] in found:
                 raise DdlError(f"{field['name']} is there twice")
-            found[field["name"]] = field["type"]
+            found[field["name"]] = field
             if not reader.at_comma_or_end():
                 raise DdlError(f"{_text(reader.token)!r} is not expected after {reader.before!r}")
         except DdlError as error:

@@ -196,3 +196,4 @@ def test_random_columns_are_read_as_spark_reads_them(spark_columns: Callable[[st
         fields = by_reader(ddl._fields, text)
         if fields is not None and len({field["name"] for field in fields}) == len(fields):
             assert ddl.columns(text) == {field["name"]: field["type"] for field in fields}
+            assert ddl.not_null(text) == {field["name"] for field in fields if not field["nullable"]}

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from lozenge import validation
 from lozenge.contracts.isolation import Isolation
 from lozenge.contracts.record import format_positions
 from lozenge.contracts.topics import MOST_PARTITIONS
@@ -100,7 +101,7 @@ class DeploymentSpec(_Record):
         try:
             return DeploymentSpec.model_validate(fields | changes)
         except ValidationError as error:
-            problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+            problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in validation.problems(error)]
             hint = "nothing has changed; correct the values and try again"
             raise ConfigError(f"changing {self.detector}", problems=problems, hint=hint) from error
 

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from lozenge import validation
 from lozenge.contracts.display_text import shown, shown_data
 from lozenge.errors import LozengeError
 from lozenge_downstream.store import Store, Transaction
@@ -80,7 +81,7 @@ async def body_of(request: Request) -> bytes:
 
 def problems(error: ValidationError) -> list[str]:
     """All problems of a request."""
-    return [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
+    return [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in validation.problems(error)]
 
 
 def no_such_request(request: Request, error: Exception) -> Response:

@@ -52,7 +52,9 @@ def _visible(text: str) -> str:
 
 
 _Id = Annotated[str, BeforeValidator(_storable)]
-_Text = Annotated[_Id, Field(min_length=1, max_length=500), AfterValidator(_visible)]
+# limits before validators: pydantic then speaks of characters, not of items
+_Text = Annotated[str, Field(min_length=1, max_length=500), BeforeValidator(_storable), AfterValidator(_visible)]
+_Note = Annotated[str, Field(max_length=2000), BeforeValidator(_storable)]
 
 
 def _within_a_year(seconds: float) -> float:
@@ -113,7 +115,7 @@ class FeedbackForm(_Request):
 
     verdict: Verdict
     author: _Text
-    note: Annotated[_Id, Field(max_length=2000)] = ""
+    note: _Note = ""
 
 
 class NewFeedback(FeedbackForm):

@@ -32,6 +32,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lozenge import validation
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
@@ -144,7 +145,7 @@ def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:
     # only location and message: pydantic's own text quotes the input, which may be a secret
     return [
         f"{'.'.join(str(part) for part in e['loc'])}: {_said(e['type'], e['msg'], e.get('ctx', {}))}"
-        for e in error.errors(include_url=False, include_input=False)
+        for e in validation.problems(error)
         if not _was_inherited(e["loc"], raw)
     ]
 
@@ -169,7 +170,7 @@ def _said(kind: str, message: str, limits: dict[str, Any]) -> str:
     if kind in _LIMITS:
         (limit,) = limits.values()
         return f"it must be {_LIMITS[kind]} {limit}"
-    return _WORDS.get(kind, message.removeprefix("Value error, "))
+    return _WORDS.get(kind, message)
 
 
 def _was_inherited(location: tuple[Any, ...], raw: Any) -> bool:

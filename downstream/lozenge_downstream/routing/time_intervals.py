@@ -8,15 +8,18 @@ location = "Europe/Berlin"
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-_DAY, _LEAP_YEAR = 24 * 60, 2024
+_DAY = 24 * 60
+_FIRST, _CYCLE = date(2024, 1, 1), 28 * 365 + 7
+"""After 28 years each date has had each day of the week."""
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24(?=:00)):([0-5]\d)")
@@ -82,15 +85,14 @@ class TimeInterval(BaseModel):
 
     @property
     def is_always(self) -> bool:
-        """Whether it has no condition, so that every moment is in it."""
-        return not (self.weekdays or self.times or self.days_of_month or self.months)
+        """Whether every moment is in it: it has every day, and the whole of it."""
+        minutes = {minute for start, end in self._times for minute in _within(start, end)}
+        return (not self.times or len(minutes) == _DAY) and all(map(self._on, _days()))
 
     @property
     def is_never(self) -> bool:
-        """Whether none of its months has any of its days."""
-        months = self._months or range(len(MONTHS))
-        longest = max(monthrange(_LEAP_YEAR, month + 1)[1] for month in months)
-        return bool(self.days_of_month) and all(abs(day) > longest for day in self.days_of_month)
+        """Whether no day is in it."""
+        return not any(map(self._on, _days()))
 
     def _on(self, day: date) -> bool:
         days = {day.day, day.day - monthrange(day.year, day.month)[1] - 1}
@@ -123,6 +125,15 @@ def _indexes(texts: Sequence[str], names: Sequence[str]) -> frozenset[int]:
         start, end = names.index(first), names.index(last or first)
         found.update(n % len(names) for n in range(start, end + 1 if end >= start else end + len(names) + 1))
     return frozenset(found)
+
+
+def _days() -> Iterator[date]:
+    return (_FIRST + timedelta(days=number) for number in range(_CYCLE))
+
+
+def _within(start: int, end: int) -> Iterator[int]:
+    """The minutes of the day that a span has, on one day or over midnight."""
+    return iter(range(start, end)) if start < end else chain(range(start, _DAY), range(end))
 
 
 def _minutes(text: str) -> tuple[int, int]:

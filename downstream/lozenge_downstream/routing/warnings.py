@@ -93,9 +93,9 @@ def _of_channels(routing: Routing) -> Iterator[str]:
 def _of_intervals(routing: Routing) -> Iterator[str]:
     for name, interval in routing.time_intervals.items():
         if interval.is_always:
-            yield f"time_intervals.{name}: it has no condition, so every moment is in it"
+            yield f"time_intervals.{name}: every moment is in it"
         if interval.is_never:
-            yield f"time_intervals.{name}.days_of_month: none of its months has such a day, so no moment is in it"
+            yield f"time_intervals.{name}: no day fits all of its conditions, so no moment is in it"
 
 
 def _of_examples(routing: Routing) -> Iterator[str]:

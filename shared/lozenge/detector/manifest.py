@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge import validation
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.display_text import is_blank
@@ -268,7 +269,7 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     try:
         declaration = Manifest.model_validate(value_at(project, "tool", "lozenge") or {})
     except ValidationError as error:
-        for problem in error.errors():
+        for problem in validation.problems(error):
             field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
             problems.append(f"{field}{_line(text, problem['loc'])}: {problem['msg']}")
     else:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
+from lozenge import validation
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import ConfigError
@@ -78,7 +79,9 @@ def detector_settings(loaded: LoadedDetector, overrides: Mapping[str, Any]) -> S
         settings: Settings = loaded.detector.settings.model_validate(overrides)
         return settings
     except ValidationError as error:
-        problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {_message(e)}" for e in error.errors()]
+        problems = [
+            f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {_message(e)}" for e in validation.problems(error)
+        ]
         names = ", ".join(loaded.detector.settings.model_fields) or "none"
         raise ConfigError(
             f"reading the settings of {loaded.name}: {len(problems)} problem(s)",

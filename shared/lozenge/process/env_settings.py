@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from lozenge import validation
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import trimmed
 
@@ -66,10 +67,10 @@ class FromEnvironment(BaseSettings):
         try:
             settings = cls(**given)
         except ValidationError as error:
-            for e in error.errors(include_url=False, include_input=False):
+            for e in validation.problems(error):
                 name = str(e["loc"][0]) if e["loc"] else "*"
                 variable = name if name in known else variables.get(name, f"{prefix}{name}")
-                problems.append(f"{variable}: {e['msg'].removeprefix('Value error, ')}")
+                problems.append(f"{variable}: {e['msg']}")
         if problems:
             raise ConfigError(f"reading {prefix}* from the environment", problems=problems)
         return settings

@@ -19,6 +19,7 @@ class Contents(msgspec.Struct, frozen=True):
     - `shape`: what its users rely on, such as the type of each column by name.
     - `terminated`: whether it ends as a complete file of its kind does, if that can be seen.
     - `problems`: everything that is wrong with it by itself.
+    - `values`: how many rows have a value, by column; of the columns that were counted.
     """
 
     digest: str = ""
@@ -26,10 +27,14 @@ class Contents(msgspec.Struct, frozen=True):
     shape: dict[str, str] = {}
     terminated: bool = True
     problems: tuple[str, ...] = ()
+    values: dict[str, int] = {}
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How the number of entries may change from one version to the next, as multiples of the last one."""
+    """How the number of entries may change from one version to the next, as multiples of the last one.
+
+    A column has no fewer values than `shrinks_to` says either.
+    """
 
     shrinks_to: float = 0.5
     grows_to: float = 10.0
@@ -64,3 +69,10 @@ def _against(found: Contents, last: Contents | None, bounds: Bounds) -> Iterator
     ):
         if not fits:
             yield f"it has {found.entries} rows, and the version before has {last.entries} ({key} = {limit:g})"
+            return
+    for name, before in last.values.items():
+        if name in found.values and before >= FEW and found.values[name] < before * bounds.shrinks_to:
+            yield (
+                f"its column {name} has {found.values[name]} values, and {before} in the version before "
+                f"(shrinks_to = {bounds.shrinks_to:g})"
+            )

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge import validation
 from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.topics import NORMALISER, UPSTREAM
 from lozenge.durations import TextDuration
@@ -120,10 +121,10 @@ def _declaration(file: Path, found: list[str]) -> _Declaration | None:
     except tomllib.TOMLDecodeError as error:
         found.append(f"{file.name}: not TOML: {error}")
     except ValidationError as error:
-        for each in error.errors(include_url=False):
+        for each in validation.problems(error):
             path = ".".join(map(str, each["loc"]))
             line = _line(text, rf"\s*{re.escape(path.split('.')[0])}\s*=") if path else ""
-            found.append(f"{file.name}{line}: {path + ': ' if path else ''}{each['msg'].removeprefix('Value error, ')}")
+            found.append(f"{file.name}{line}: {path + ': ' if path else ''}{each['msg']}")
     return None
 
 

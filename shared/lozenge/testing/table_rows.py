@@ -9,7 +9,10 @@ from lozenge.detector.tables.declared_table import Table
 
 
 def check_rows(name: str, rows: Sequence[Mapping[str, Any]], declaration: Manifest) -> None:
-    """Raises ValueError unless the rows are those of a declared table; a column that they lack is null."""
+    """Raises ValueError unless the rows are those of a declared table; a column that they lack is null.
+
+    A column that is NOT NULL has a value in each row.
+    """
     if (table := declaration.tables.get(name)) is None:
         declared = ", ".join(declaration.tables) or "none"
         raise ValueError(f"tables: {name} is not declared; [tool.lozenge.tables] has {declared}")
@@ -20,6 +23,8 @@ def check_rows(name: str, rows: Sequence[Mapping[str, Any]], declaration: Manife
     columns = ddl.columns(table.ddl)
     if unknown := {column for row in rows for column in row} - columns.keys():
         raise ValueError(f"tables: {name} has no column {', '.join(sorted(unknown))}; it has {', '.join(columns)}")
+    if absent := sorted({c for c in ddl.not_null(table.ddl) for row in rows if row.get(c) is None}):
+        raise ValueError(f"tables: {name} has a row without {', '.join(absent)}, which is NOT NULL")
 
 
 def complete(rows: Sequence[Mapping[str, Any]], table: Table) -> list[Mapping[str, Any]]:

@@ -158,10 +158,21 @@ def test_an_interval_that_is_always_or_never_is_warned_about(tmp_path: Path) -> 
         months = ["feb"]
         [time_intervals.last]
         days_of_month = [31]
+        [time_intervals.halves]
+        times = ["00:00-12:00", "12:00-24:00"]
+        [time_intervals.week]
+        weekdays = ["mon-sun"]
+        [time_intervals.round]
+        times = ["11:59-12:00", "12:00-11:59"]
+        days_of_month = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -17, -16, -15, -14, -13, -12, -11, -10, -9, -8,
+                         -7, -6, -5, -4, -3, -2, -1]
+        [time_intervals.most]
+        times = ["00:00-12:00", "12:01-24:00"]
     """
     assert warnings_of(routing(tmp_path, text)) == [
-        "time_intervals.all: it has no condition, so every moment is in it",
-        "time_intervals.none.days_of_month: none of its months has such a day, so no moment is in it",
+        "time_intervals.all: every moment is in it",
+        "time_intervals.none: no day fits all of its conditions, so no moment is in it",
+        *(f"time_intervals.{name}: every moment is in it" for name in ("halves", "week", "round")),
     ]
 
 

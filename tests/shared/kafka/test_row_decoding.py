@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from lozenge.contracts.topics import Topics, reference_list
-from lozenge.kafka.row_decoding import row_of
+from lozenge.kafka.row_decoding import SKIPPED, is_logged, row_of
 from tests.shared.kafka.rows_of_topics import ROWS
 from tests.streams import every_topic
 
@@ -99,9 +99,20 @@ def test_a_good_row_is_read_and_can_be_used(topic: str) -> None:
 def test_junk_is_skipped_and_the_log_says_where_it_is(topic: str) -> None:
     good = ROWS[topic]
     for key, value in ((good.key, junk) for junk in JUNK):
+        SKIPPED.clear()
         with capture_logs() as lines:
             assert read(topic, key, value) is None, value[:40]
         assert [(line["topic"], line["partition"], line["offset"]) for line in lines] == [(topic, 0, 3)]
+
+
+def test_a_flood_of_junk_is_no_flood_of_lines_and_its_size_is_named() -> None:
+    SKIPPED.clear()
+    with capture_logs() as lines:
+        for _ in range(1_234):
+            assert read("lozenge.metrics.v1", b"k", b"junk") is None
+    assert [line["skipped"] for line in lines] == [1, 2, 3, 10, 100, 1_000]
+    assert SKIPPED["lozenge.metrics.v1"] == 1_234
+    assert [number for number in range(1, 25) if is_logged(number)] == [1, 2, 3, 10]
 
 
 @pytest.mark.parametrize("topic", KEYED)

@@ -55,6 +55,18 @@ def test_columns_may_be_added_but_neither_vanish_nor_change_their_type() -> None
     )
 
 
+def test_a_column_keeps_its_values_within_the_bound_of_rows() -> None:
+    full = Contents("one", 100, GOOD.shape, values={"mcc": 100, "limit": 100, "note": 9})
+    assert after(full, values={"mcc": 100, "limit": 50, "note": 0}) == ""
+    assert after(full, values={"mcc": 100, "limit": 0}) == (
+        "its column limit has 0 values, and 100 in the version before (shrinks_to = 0.5)"
+    )
+    assert after(full, Bounds(shrinks_to=0), values={"limit": 0}) == ""
+    assert after(full, entries=10, values={"limit": 0}) == (
+        "it has 10 rows, and the version before has 100 (shrinks_to = 0.5)"
+    )
+
+
 def test_a_last_line_without_an_end_is_refused_where_the_version_before_had_one() -> None:
     cut = Contents("one", 100, GOOD.shape, terminated=False)
     assert "may be cut off" in after(GOOD, terminated=False)

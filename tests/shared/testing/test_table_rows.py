@@ -14,6 +14,7 @@ JOINED = with_manifest(
     tables={
         "limits": {"path": "limits.csv", "columns": "mcc string, mcc_limit decimal(18,4)"},
         "cards": {"path": "c"},
+        "known": {"path": "known.csv", "columns": "mcc string NOT NULL, note string"},
         "blocked": {"list": "blocked_cards"},
     },
 )
@@ -22,8 +23,9 @@ JOINED = with_manifest(
 @pytest.mark.parametrize(
     ("tables", "why"),
     [
-        ({"limit": []}, r"tables: limit is not declared; \[tool.lozenge.tables\] has limits, cards, blocked"),
+        ({"limit": []}, r"tables: limit is not declared; \[tool.lozenge.tables\] has limits, cards, known, blocked"),
         ({"limits": [{"mcc": "5411", "limit": 5}]}, "tables: limits has no column limit; it has mcc, mcc_limit"),
+        ({"known": [{"mcc": "5411"}, {"note": "x"}]}, "tables: known has a row without mcc, which is NOT NULL"),
         ({"blocked": [{"card_id": "c"}]}, "tables: blocked has no column card_id; it has value, reason, author"),
         ({"cards": []}, "tables: cards has no rows, and a Parquet table has the columns of its rows"),
     ],

@@ -78,6 +78,7 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "optional, but of another type": (flat(account=[1]), "type:account_id"),
     "transaction id with a separator": (flat(txn_id="a\x1fb"), "format:transaction_id"),
     "control character": (flat(merchant="m\x00"), "format:merchant_id"),
+    "control character of the second set": (flat(merchant="m\u009b31m"), "format:merchant_id"),
     "too long": (flat(merchant="m" * 129), "format:merchant_id"),
     "card number that is not digits": (flat(pan="4000x01234567890"), "format:card_id"),
     "the user-assigned code of nobody": (flat(country="XX"), "unknown:country"),

@@ -19,7 +19,7 @@ from lozenge_upstream.normalise.field_types import sql_type
 from lozenge_upstream.normalise.transform_result import Made, Row, let
 
 Make = Callable[[d.Transform, Row], Made]
-_NAME = r"^[^\p{Cntrl}]{1,128}$"
+_NAME = r"^[^\p{Cc}]{1,128}$"
 
 
 def record(spec: d.RecordOf, row: Row, make: Make) -> Made:

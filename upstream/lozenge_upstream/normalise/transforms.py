@@ -23,7 +23,7 @@ from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
 from lozenge_upstream.normalise.transform_result import OTHER_TYPE, Made, Row, fault, let, padded
 
-_TEXT = r"(?!true$|false$)[^\[{\p{Cntrl}][^\p{Cntrl}]{0,127}"
+_TEXT = r"(?!true$|false$)[^\[{\p{Cc}][^\p{Cc}]{0,127}"
 _SHA256_BLOCK = 64
 
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge import validation
 from lozenge.contracts.display_text import is_blank
 from lozenge.process.text_files import bad_byte, text_in
 from lozenge.streams import fields as f
@@ -111,7 +112,7 @@ def _file(file: Path, mappings: Mapping[str, RawMapping]) -> tuple[SourceSamples
     try:
         read = _File.model_validate(tomllib.loads(text_in(file.read_bytes())))
     except ValidationError as error:
-        return None, [_sentence(each) for each in error.errors(include_url=False)]
+        return None, [_sentence(each) for each in validation.problems(error)]
     except UnicodeDecodeError as error:
         return None, [f"not UTF-8: {bad_byte(error)}"]
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -124,7 +125,7 @@ def _file(file: Path, mappings: Mapping[str, RawMapping]) -> tuple[SourceSamples
 def _sentence(error: Any) -> str:
     """Where in the file it is, counted from 1 as people do, and what it is."""
     place = [str(part + 1) if isinstance(part, int) else str(part) for part in error["loc"]]
-    return ": ".join([*([" ".join(place)] if place else []), error["msg"].removeprefix("Value error, ")])
+    return ": ".join([*([" ".join(place)] if place else []), error["msg"]])
 
 
 def _problems(samples: Iterable[Sample], mapping: RawMapping) -> Iterator[str]:

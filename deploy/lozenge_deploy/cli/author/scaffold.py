@@ -9,6 +9,7 @@ from string import Template
 
 from pydantic import ValidationError
 
+from lozenge import validation
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.display_text import is_blank
 from lozenge.detector.tables.csv_table import separator_in
@@ -122,7 +123,7 @@ def _declared(table: Path) -> str:
         columns = _columns(header) if header is not None else ""
         found = problems(Table(path=table.name, columns=columns, may_be_empty=True), table.parent)
     except ValidationError as error:
-        found = tuple(each["msg"] for each in error.errors())
+        found = tuple(each["msg"] for each in validation.problems(error))
     except ValueError as error:
         found = (str(error),)
     if found:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from itertools import islice
@@ -63,10 +63,13 @@ def column_types(columns: str) -> dict[str, pa.DataType]:
     return found
 
 
-def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) -> CsvTable:
+def read(
+    files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType], required: Collection[str] = ()
+) -> CsvTable:
     """The rows of all files, each with the name that problems give it; raises OSError.
 
-    Columns are found by the names in the header, in any order; others are ignored. An empty field is null.
+    Columns are found by the names in the header, in any order; others are ignored. An empty field is null, which a
+    `required` column never is.
     """
     parts, problems, terminated = list[pa.Table](), list[str](), True
     for name, file in files:
@@ -78,7 +81,7 @@ def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) 
             )
             continue
         terminated &= text.endswith(("\n", "\r"))
-        rows = _Rows(name, columns)
+        rows = _Rows(name, columns, required)
         if (found := rows.read(text)) is not None:
             parts.append(found)
         problems += rows.problems
@@ -92,8 +95,8 @@ def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) 
 class _Rows:
     """Reads one file; `problems` name its lines."""
 
-    def __init__(self, name: str, columns: Mapping[str, pa.DataType]) -> None:
-        self._name, self._columns = name, columns
+    def __init__(self, name: str, columns: Mapping[str, pa.DataType], required: Collection[str]) -> None:
+        self._name, self._columns, self._required = name, columns, required
         self.problems: list[str] = []
 
     def read(self, text: str) -> pa.Table | None:
@@ -135,6 +138,11 @@ class _Rows:
         return not self.problems
 
     def _typed(self, name: str, values: list[str | None], kind: pa.DataType, lines: Sequence[int]) -> Any:
+        if name in self._required:
+            absent = (row for row, value in enumerate(values) if value is None)
+            self.problems += [
+                f"{self._line(lines[row])}: {name} is empty, and it is NOT NULL" for row in islice(absent, _COUNTED)
+            ]
         try:
             return _cast(pa.array(values, pa.string()), kind)
         except pa.ArrowInvalid:

@@ -29,11 +29,11 @@ class Table(BaseModel):
 
     columns: str = ""
     """Names and types of a CSV file's columns, as Spark DDL: "country string, most decimal(18,4)". They are found by
-    the names in its header. A Parquet file has its own."""
+    the names in its header; one that is NOT NULL has a value in each row. A Parquet file has its own."""
 
     shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """The fewest rows that a new version may have, as a share of those of the version in force. A version with fewer
-    than ten rows may be followed by one of any size."""
+    """The fewest rows that a new version may have, as a share of those of the version in force, and the fewest values
+    of each column. A version with fewer than ten rows may be followed by one of any size."""
 
     grows_to: Annotated[float, Field(ge=1)] = 10.0
     """The most rows that a new version may have, as a multiple of those of the version in force."""

@@ -156,11 +156,11 @@ def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Content
         return Contents(problems=(f"{origin} holds no file",))
     if repeated := [*_unreadable(pa.schema(list(types.items())))]:
         return Contents(problems=tuple(f"columns: {problem}" for problem in repeated))
-    found = csv_table.read(files, types)
+    found = csv_table.read(files, types, ddl.not_null(table.columns))
     shape = {name: csv_table.sql_name(kind) for name, kind in types.items()}
     if not found.problems:
         pq.write_table(found.rows, _file_in(ready))
-    return Contents("", found.rows.num_rows, shape, found.terminated, tuple(found.problems))
+    return Contents("", found.rows.num_rows, shape, found.terminated, tuple(found.problems), _values([found.rows]))
 
 
 def _prepared_parquet(source: Path, copy: Path, ready: Path) -> Contents:
@@ -171,13 +171,12 @@ def _prepared_parquet(source: Path, copy: Path, ready: Path) -> Contents:
     if not files:
         return Contents(problems=(f"{origin} holds no file",))
     schemas: dict[str, pa.Schema] = {}
-    wrong = []
+    values, wrong = Counter[str](), []
     for file in files:
         name = _name(file, copy, origin)
         try:
             with pq.ParquetFile(file) as found:
-                for _ in found.iter_batches():
-                    pass
+                values.update(_values(found.iter_batches()))
                 schemas[name] = found.schema_arrow.remove_metadata()
         except (OSError, pa.ArrowException) as error:
             wrong.append(f"{name} is no readable Parquet file: {str(error).splitlines()[0]}")
@@ -197,7 +196,16 @@ def _prepared_parquet(source: Path, copy: Path, ready: Path) -> Contents:
         pq.write_table(whole.to_table(), _file_in(ready), coerce_timestamps="us", allow_truncated_timestamps=True)
     else:
         _placed(copy, ready)
-    return Contents("", rows, shape)
+    return Contents("", rows, shape, values=dict(values))
+
+
+def _values(parts: Iterable[pa.Table | pa.RecordBatch]) -> dict[str, int]:
+    """How many rows have a value, by column."""
+    found = Counter[str]()
+    for part in parts:
+        columns: Iterable[Any] = part.columns
+        found.update({n: part.num_rows - c.null_count for n, c in zip(part.schema.names, columns, strict=True)})
+    return dict(found)
 
 
 def _unreadable(schema: pa.Schema) -> Iterator[str]:

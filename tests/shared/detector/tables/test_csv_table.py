@@ -74,6 +74,14 @@ def test_a_bad_file_is_named_with_line_and_cause(content: bytes | str, why: str,
     assert table.rows.num_rows == 0, "nothing of it may be used"
 
 
+def test_a_column_that_is_not_null_has_a_value_in_each_line(file: Path) -> None:
+    file.write_text("mcc,mcc_limit\n5411,1\n5412,\n,3\n")
+    assert read([(file.name, file)], COLUMNS).problems == []
+    assert read([(file.name, file)], COLUMNS, {"mcc_limit"}).problems == [
+        "limits.csv line 3: mcc_limit is empty, and it is NOT NULL"
+    ]
+
+
 def test_all_problems_of_a_file_are_named_at_once_up_to_a_limit(file: Path) -> None:
     assert len(found(file, "mcc,mcc_limit\n1,x\n2\n3,y\n").problems) == 3
     many = found(file, "mcc,mcc_limit\n" + "1,x\n" * 1_000).problems

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from functools import partial
@@ -19,7 +20,7 @@ from lozenge.detector.tables.reference_tables import ReferenceTables, problems
 from lozenge.errors import DetectorError
 from lozenge.process.file_versions import FileVersions
 
-LIMITS = Table(path="limits.csv", columns="mcc string, mcc_limit int")
+LIMITS = Table(path="limits.csv", columns="mcc string NOT NULL, mcc_limit int")
 CARDS = Table(path="cards.parquet")
 
 
@@ -95,6 +96,8 @@ def test_a_table_without_a_good_version_is_named_with_path_and_cause(tmp_path: P
         ("", "has no column mcc, mcc_limit"),
         (rows().replace("mcc_limit", "limit"), "has no column mcc_limit"),
         (rows().replace(",7\n", ",seven\n"), "line 9: mcc_limit is 'seven', which is no int"),
+        (rows().replace("1007,", ","), "line 9: mcc is empty, and it is NOT NULL"),
+        (re.sub(r"(?m),[0-9]+$", ",", rows()), "its column mcc_limit has 0 values, and 20 in the version before"),
     ],
 )
 def test_a_bad_csv_file_changes_nothing_and_the_alarm_names_table_file_and_cause(
@@ -128,6 +131,7 @@ def test_a_bad_parquet_file_changes_nothing(tmp_path: Path) -> None:
         "its column card_id is bigint, and was string": [pa.table({"card_id": [1] * 20})],
         "it has no rows": [cards()],
         "shrinks_to": [pa.table({"card_id": ["a"]})],
+        "its column card_id has 9 values, and 20 in": [pa.table({"card_id": ["a"] * 9 + [None] * 11})],
     }
     for cause, contents in bad.items():
         for content in contents:

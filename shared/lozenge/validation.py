@@ -1,0 +1,21 @@
+"""What pydantic found wrong with values, each problem once."""
+
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+
+def problems(error: ValidationError) -> list[ErrorDetails]:
+    """Place (`loc`), kind (`type`) and sentence (`msg`) of each problem, without the values, which may be secret.
+
+    A list whose only element is wrong counts as too short for pydantic too. That is no problem of its own.
+    """
+    found = error.errors(include_url=False, include_input=False)
+    places = [each["loc"] for each in found]
+    own = [each for each in found if each["type"] != "too_short" or not _is_within(places, each["loc"])]
+    return [ErrorDetails(**{**each, "msg": each["msg"].removeprefix("Value error, ")}) for each in own]
+
+
+def _is_within(places: list[tuple[Any, ...]], outer: tuple[Any, ...]) -> bool:
+    return any(len(place) > len(outer) and place[: len(outer)] == outer for place in places)
