@@ -64,9 +64,10 @@ class HostPool:
 
     def has_room(self, need: Need, python: Path) -> bool:
         """Whether `take` answers at once. If not, a host is started, by `python` and what is installed there."""
-        if self._place(need) is not None:
+        hosts = self._views()  # looked at once: one that becomes ready meanwhile is awaited, and not started again
+        if self._place(need, hosts) is not None:
             return True
-        if is_awaited(need, self._views()):
+        if is_awaited(need, hosts):
             return False
         if self._clock() < self._start_after:
             return bool(self._problem)
@@ -75,7 +76,7 @@ class HostPool:
 
     def take(self, need: Need) -> Path:
         """The folder of the host that the detector is to start on; raises SparkGone if none starts."""
-        name = self._place(need)
+        name = self._place(need, self._views())
         if name is None:
             reason = self._problem or "none is ready"
             raise SparkGone(f"looking for a Spark host for {need.detector}: {reason}", hint="it is tried again")
@@ -125,8 +126,8 @@ class HostPool:
             if not host.detectors:
                 host.process.terminate()
 
-    def _place(self, need: Need) -> str | None:
-        return place(need, self._views(), self._suspicions.allowed(self._clock()), self._limits)
+    def _place(self, need: Need, hosts: Sequence[HostView]) -> str | None:
+        return place(need, hosts, self._suspicions.allowed(self._clock()), self._limits)
 
     def _views(self) -> list[HostView]:
         return [host.view(self._clock()) for host in self._hosts.values() if host.process.alive()]

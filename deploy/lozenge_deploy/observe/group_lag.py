@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import TopicPartition
 
+from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import committed
+from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions as existing_topics
 from lozenge.kafka.topic_reader import CALL_SECONDS, read_since, reader, write_times
@@ -117,4 +119,6 @@ def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
     topic = kafka.topics.detector(detector).alerts
     if (partitions := existing_topics(kafka).get(topic)) is None:
         return None
-    return sum(1 for _ in read_since(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1)))
+    codec = Codec.of("alert")
+    records = read_since(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1))
+    return sum(row_of(record, lambda _, value: codec.decode(value)) is not None for record in records)

@@ -45,8 +45,8 @@ REASON_LENGTH = 120
 class DeadLetter:
     """One dead letter: at `position` in the topic of its `app`, once at `origin` in `topic`; its error and attempts.
 
-    An `origin` below 0 means that no record failed, but for example a timer. `first_failed_at` is ISO 8601 in UTC, `at`
-    is when this dead letter was written.
+    An `origin` below 0 means that no record failed, but for example a timer. `first_failed_at` is ISO 8601 in UTC,
+    or "" where a raw record's Kafka timestamp is no time; `at` is when this dead letter was written.
     """
 
     position: RecordPosition

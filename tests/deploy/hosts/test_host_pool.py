@@ -123,32 +123,36 @@ def test_a_host_ends_once_nothing_has_run_there_for_a_while(hosts: Hosts) -> Non
     assert host_processes(hosts.folder) == []
 
 
-def test_after_the_death_of_a_host_its_detectors_are_spread(hosts: Hosts) -> None:
+def test_after_the_death_of_a_host_its_detectors_stay_together_and_after_another_one_are_parted(hosts: Hosts) -> None:
     assert {hosts.run(name) for name in "abcd"} == {"h1"}
     hosts.kill("h1")
     assert hosts.pool.neighbours_at_end("h1") == 3
     hosts.jobs = []
     hosts.tick()
     assert hosts.pool.neighbours_at_end("h1") == 3
-    assert [hosts.run(name) for name in "abcd"] == ["h2", "h2", "h3", "h3"]
+    assert [hosts.run(name) for name in "abcd"] == ["h2"] * 4
     hosts.kill("h2")
+    hosts.jobs = []
+    hosts.tick()
+    assert [hosts.run(name) for name in "abcd"] == ["h3", "h3", "h4", "h4"]
+    hosts.kill("h3")
     hosts.stop("a")
     hosts.stop("b")
     hosts.tick()
-    assert [hosts.run(name) for name in "ab"] == ["h4", "h5"]
-    hosts.kill("h4")
+    assert [hosts.run(name) for name in "ab"] == ["h5", "h6"]
+    hosts.kill("h5")
     hosts.tick()
-    assert hosts.pool.neighbours_at_end("h4") == 0
+    assert hosts.pool.neighbours_at_end("h5") == 0
 
 
 def test_the_suspicion_ends(hosts: Hosts) -> None:
-    hosts.run("a")
-    hosts.run("b")
-    hosts.kill("h1")
-    hosts.jobs = []
-    hosts.tick()
+    for host in ("h1", "h2"):
+        assert hosts.run("a") == hosts.run("b") == host
+        hosts.kill(host)
+        hosts.jobs = []
+        hosts.tick()
     hosts.tick(LIMITS.suspect_seconds + 1)
-    assert hosts.run("a") == hosts.run("b") == "h2"
+    assert hosts.run("a") == hosts.run("b") == "h3"
 
 
 def test_another_pool_finds_the_hosts_and_continues_their_numbers(hosts: Hosts) -> None:

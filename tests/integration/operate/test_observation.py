@@ -30,6 +30,7 @@ from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
 from tests.deploy.command import invoke, surroundings
+from tests.integration import clients
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
 
 pytestmark = pytest.mark.integration
@@ -87,6 +88,10 @@ def test_status_of_one_shows_its_position(kafka: KafkaSettings, spark: SparkSess
     ):
         send(kafka, [event(n) for n in range(5)])
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts")
+    producer = clients.clients(kafka).producer
+    for junk in (b"junk", None):  # no alerts, whoever wrote them
+        producer.produce(kafka.topics.detector(loaded.name).alerts, junk, b"k")
+    assert producer.flush(30) == 0
     [row] = answer(kafka, tmp_path, "status", loaded.name)
     assert (row["release"], row["generation"], row["instances"]) == ("1.0.0", 7, 0)
     assert (row["committed_lag"], row["committed_lag_seconds"], row["alerts_last_hour"]) == (0, 0.0, 5)

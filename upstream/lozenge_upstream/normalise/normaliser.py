@@ -177,7 +177,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], root: Row, rows: dict[str, 
     }
     problems = (F.when(~settled[name], _problem(name, columns, presence[name])) for name, columns in made.items())
     skipped = _skipped(mapping, root)
-    good = F.col("_is_record") & _has_clock() & reduce(and_, settled.values())
+    good = F.col("_is_record") & has_clock() & reduce(and_, settled.values())
     if skipped is not None:
         good = good & skipped.isNull()
     reason = (
@@ -191,7 +191,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], root: Row, rows: dict[str, 
     )
     if skipped is not None:
         reason = reason.when(skipped.isNotNull(), skipped)
-    reason = reason.when(~_has_clock(), CLOCK)
+    reason = reason.when(~has_clock(), CLOCK)
     for path, other in _other_kinds(mapping, root).items():
         reason = reason.when(other, f"kind:{path}")
     return reason.otherwise(F.concat_ws(", ", *problems))
@@ -228,7 +228,8 @@ def _other_kinds(mapping: Mapping, row: Row) -> dict[str, Column]:
     return found
 
 
-def _has_clock() -> Column:
+def has_clock() -> Column:
+    """Whether the raw record's Kafka timestamp can be when it was written; never null."""
     time = F.col("timestamp")
     return (time >= F.lit(_CLOCK_FROM).cast("timestamp")) & (time < F.lit(_CLOCK_UNTIL).cast("timestamp"))
 

@@ -17,7 +17,7 @@ from lozenge.contracts.topics import UPSTREAM, Topic, Topics
 from lozenge.spark import avro, headers
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import merged_topics
-from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED, column_of
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED, column_of, has_clock
 
 EVENT_TYPE = "lozenge.event.v1"
 
@@ -190,7 +190,7 @@ def _dead_letter_headers(app: str) -> Column:
         d.STAGE: stage,
         d.ERROR: F.lit("DecodeError"),
         d.MESSAGE: F.left("reason", F.lit(d.MESSAGE_LENGTH)),
-        d.FIRST_FAILED_AT: headers.time("timestamp"),
+        d.FIRST_FAILED_AT: F.when(has_clock(), headers.time("timestamp")),
     }
     new = F.filter(headers.headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"]))
     attempts = F.transform(
