@@ -89,7 +89,7 @@ def test_status_of_one_shows_its_position(kafka: KafkaSettings, spark: SparkSess
         send(kafka, [event(n) for n in range(5)])
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts")
     producer = clients.clients(kafka).producer
-    for junk in (b"junk", None):  # no alerts, whoever wrote them
+    for junk in (b"junk", None):  # no alerts
         producer.produce(kafka.topics.detector(loaded.name).alerts, junk, b"k")
     assert producer.flush(30) == 0
     [row] = answer(kafka, tmp_path, "status", loaded.name)
