@@ -36,6 +36,9 @@ command ends with (documented in the README): 1 failed, 2 usage, 3 dependency un
 
 from collections.abc import Sequence
 
+HINT = "  -> "
+"""Begins the line of the hint where an error is printed."""
+
 
 class LozengeError(Exception):
     """Root of the tree: what was being done, on what, and `hint`, what a person does next."""
@@ -48,7 +51,7 @@ class LozengeError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}\n  -> {self.hint}" if self.hint else self.message
+        return f"{self.message}\n{HINT}{self.hint}" if self.hint else self.message
 
 
 class Retryable(LozengeError):

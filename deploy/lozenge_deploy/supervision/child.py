@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from lozenge.errors import HINT
+
 _TAIL_BYTES = 16_384
 
 
@@ -97,7 +99,10 @@ class LastError(NamedTuple):
 
 
 def last_error(log: Path, since: int = 0) -> LastError:
-    """The newest error of the program itself, else the newest of its JVM, else the last line; after byte `since`."""
+    """The newest error of the program itself, else the newest of its JVM, else the last line; after byte `since`.
+
+    The hint of an error that was printed for people is in its last line, and the error in the one before.
+    """
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(since, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").strip().splitlines()
@@ -107,6 +112,8 @@ def last_error(log: Path, since: int = 0) -> LastError:
         for entry in [*own, *errors, *entries[:1]]:
             if "event" in entry:
                 return LastError(str(entry["event"]), str(entry.get("hint") or ""))
+        if len(lines) > 1 and lines[-1].startswith(HINT):
+            return LastError(lines[-2].strip(), lines[-1].removeprefix(HINT))
         return LastError(lines[-1] if lines else "")
     return LastError()
 

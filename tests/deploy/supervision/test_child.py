@@ -11,9 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lozenge.errors import UsageError
 from lozenge_deploy.supervision.child import Child, LastError, last_error
 from tests.deploy.supervision.test_supervisor import alive, until
 
+SERVING = LastError("serving metrics: no such port", "name one")
 OF_JVM = '{"level": "error", "logger": "org.apache.spark", "event": "Aborted"}\n'
 
 
@@ -87,6 +89,7 @@ time.sleep(600)
         ('{"level": "error", "event": "no topic", "hint": "make it"}\nbye\n', LastError("no topic", "make it")),
         ('{"level": "critical", "event": "own"}\n' + OF_JVM + "[1]\n", LastError("own")),
         (OF_JVM + "Ended\n", LastError("Aborted")),
+        ("first\n" + str(UsageError("serving metrics: no such port", hint="name one")) + "\n", SERVING),
     ],
 )
 def test_the_last_error_is_the_program_s_own_then_the_jvm_s_then_the_last_line(

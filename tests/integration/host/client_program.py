@@ -116,7 +116,10 @@ def sleep(spark: SparkSession, _: str) -> Iterator[object]:
 
 
 def logs(spark: SparkSession, word: str) -> Iterator[object]:
-    """Lines of the JVM with this word: by a call, in a query, and of a failed task, whose result Spark logs too."""
+    """Lines of the JVM with this word: by a call, in a query, and in a task, of which Spark says that a header is odd.
+
+    A task that fails has no lines.
+    """
     logger = java(spark).org.apache.logging.log4j.LogManager.getLogger("client")
     logger.error(f"{word} by call")
     batches = spark.readStream.format("rate").load().writeStream.trigger(processingTime="100 milliseconds")
@@ -124,6 +127,9 @@ def logs(spark: SparkSession, word: str) -> Iterator[object]:
     while query.lastProgress is None:
         time.sleep(0.1)
     query.stop()
+    table = Path(tempfile.mkdtemp(), "table.csv")
+    table.write_text(f"{word}\n1\n")
+    spark.read.csv(str(table), "other int", header=True).collect()
     try:
         spark.range(1).select(F.expr(f"raise_error('{word} in task')")).collect()
     except PySparkException:
