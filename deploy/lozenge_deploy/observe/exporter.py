@@ -78,9 +78,10 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
 
 @cache
 def _known_families() -> Mapping[str, Metric]:
-    """The family of each name, and of each sample's name."""
+    """The family of each name, and of each sample's name; a counter with labels may have no sample yet."""
     registered = metric_families()
-    return {f.name: f for f in registered} | {sample.name: f for f in registered for sample in f.samples}
+    counters = {f"{f.name}_total": f for f in registered if f.type == "counter"}
+    return {f.name: f for f in registered} | counters | {sample.name: f for f in registered for sample in f.samples}
 
 
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:

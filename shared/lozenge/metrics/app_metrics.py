@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
 from lozenge.metrics.process_cost import ProcessCost
+from lozenge.metrics.refused_rows import RefusedRows
 from lozenge.metrics.sample_text import encode
 from lozenge.metrics.stream_metrics import ReleaseInForce, SkippedRecords
 from lozenge.process.env_settings import this_start
@@ -73,6 +74,7 @@ class AppMetrics:
         self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed; absent until it is known")
         self._lag.set(nan)
         self._cost = ProcessCost(self.registry)
+        self.registry.register(RefusedRows())
         for stage in self.STAGES:
             self._dead.labels(stage)
 

@@ -58,6 +58,7 @@ def test_the_deliveries_of_all_notifiers_are_one_series() -> None:
     lines = exported(snapshot_of(gone, ago=ALIVE_SECONDS + 1), snapshot_of(alive))
     assert 'lozenge_deliveries_total{app="downstream",channel="ops",outcome="sent"} 10.0' in lines
     assert 'lozenge_deliveries_total{app="downstream",channel="ops",outcome="failed"} 0.0' in lines
+    assert "# TYPE lozenge_deliveries_total counter" in lines
 
 
 def test_every_family_has_its_type_and_its_meaning() -> None:

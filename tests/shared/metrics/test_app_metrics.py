@@ -1,10 +1,12 @@
 """Each kind of app publishes its own series, all of them from the start."""
 
 import inspect
+from collections import Counter
 from collections.abc import Collection
 
 import pytest
 
+from lozenge.metrics import refused_rows
 from lozenge.metrics.app_metrics import (
     BACKLOG_SECONDS,
     MOST_RELEASES,
@@ -53,6 +55,12 @@ def test_the_families_are_those_of_every_kind() -> None:
 @pytest.mark.parametrize("kind", [AppMetrics, QueryMetrics, *KINDS])
 def test_no_kind_has_more_methods_than_a_reader_can_hold(kind: type[AppMetrics]) -> None:
     assert len(inspect.getmembers(kind, inspect.isfunction)) <= 15
+
+
+def test_records_that_are_no_rows_of_the_platforms_topics_are_counted_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused_rows, "SKIPPED", Counter({"lozenge.metrics.v1": 7}))
+    samples = JobMetrics("rule").snapshot()["samples"]
+    assert samples["lozenge_rows_refused_total{topic=lozenge.metrics.v1}"] == 7
 
 
 def test_the_lag_is_unknown_until_somebody_knows_it() -> None:
