@@ -14,12 +14,14 @@ from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge.process.shutdown import end
 from lozenge.process.standard_output import for_results
+from lozenge.spark.internals.python_api import read_types_without_session
 from lozenge.testing.runner import run
 
 
 def main() -> int:
     """Runs the command; returns the exit code."""
     logging.configure("debug")
+    read_types_without_session()
     try:
         with for_results() as output:
             result = run(from_folder(Path(sys.argv[1]).resolve()), json.load(sys.stdin))
