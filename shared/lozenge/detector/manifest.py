@@ -21,6 +21,7 @@ from lozenge.detector.events import Severity
 from lozenge.detector.tables.declared_table import Table
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
+from lozenge.process.text_files import bad_byte
 
 DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
 """The heap of a detector that declares none, and the most that one in a shared JVM may declare."""
@@ -245,7 +246,7 @@ def read(file: Path) -> tuple[str, str, Manifest]:
     except OSError as error:
         raise ConfigError(f"reading {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"reading {file}: {error}", hint="save it as UTF-8") from error
+        raise ConfigError(f"reading {file}: not UTF-8: {bad_byte(error)}", hint="save it as UTF-8") from error
     return parse(text, str(file))
 
 

@@ -342,6 +342,44 @@ def test_a_file_in_another_encoding_is_a_problem_that_names_it(folder: Path, fil
         assert len([problem for problem in found if file in problem]) == 1, found
 
 
+@pytest.mark.parametrize("file", ["README.md", "features.py", "spotter.py", "test_spotter.py", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("é = 1\n".encode("latin-1"), "not UTF-8: line 1 has the byte 0xe9"),
+        ("a = 1\né = 1\n".encode("latin-1"), "not UTF-8: line 2 has the byte 0xe9"),
+        ("a = 1\nb = 1\n\né = 1\n".encode("latin-1"), "not UTF-8: line 4 has the byte 0xe9"),
+        ("a = 1\n".encode("utf-16"), "not UTF-8: line 1 has the byte 0xff"),
+    ],
+    ids=["first", "second", "later", "utf16"],
+)
+def test_bytes_that_are_no_utf8_are_named_in_the_words_of_tables(
+    folder: Path, file: str, content: bytes, complaint: str
+) -> None:
+    (folder / file).write_bytes(content)
+    [problem] = [each for each in problems(folder) if each.startswith(f"{file}: ")]
+    assert complaint in problem
+    assert problem.endswith("save it as UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("a = 1\nb = 1\n".encode("utf-16-le"), "not text: line 1 has the byte 0x00: save it as UTF-8"),
+        (
+            b"# coding: ascii\na = 1\n\xe9 = 1\n",
+            "not ascii, which it declares: line 3 has the byte 0xe9: save it",
+        ),
+        (b"# coding: klingon\na = 1\n", "unknown encoding: klingon"),
+        (b"a = 1\nb = (\n", "line 2: '(' was never closed"),
+    ],
+)
+def test_python_that_is_no_text_says_so(folder: Path, content: bytes, complaint: str) -> None:
+    (folder / "features.py").write_bytes(content)
+    [problem] = problems(folder)
+    assert problem.startswith(f"features.py: {complaint}")
+
+
 def test_python_in_another_declared_encoding_is_python(folder: Path) -> None:
     (folder / "features.py").write_bytes("# -*- coding: latin-1 -*-\nNAME = 'é'\n".encode("latin-1"))
     assert problems(folder) == []
