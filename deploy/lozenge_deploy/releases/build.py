@@ -37,6 +37,11 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that a lock made here is for: dependencies differ between minor versions."""
 LARGEST_WHEEL = 32_000_000
 """Bytes. Every command that reads releases reads those of all detectors."""
+SMALLER = (
+    "name a large table by an absolute path that every host has, and make a large model a package of its own in "
+    "`dependencies`"
+)
+"""What to do about a wheel that is larger."""
 BUILD_CONSTRAINTS = CHECKOUT / "requirements" / "build.txt"
 RUNTIME = CHECKOUT / "requirements" / "runtime.txt"
 _SOURCES = CHECKOUT / "shared"
@@ -122,8 +127,7 @@ def parts_of(folder: Path) -> Parts:
         size, most = len(wheel.content) / 1e6, LARGEST_WHEEL / 1e6
         raise UsageError(
             f"building the wheel of {name}: it has {size:.1f} MB, at most {most:g} are kept in a release",
-            hint="name a large table by an absolute path that every host has, and make a large model a package of its "
-            "own in `dependencies`",
+            hint=SMALLER,
         )
     library = _library()
     return Parts(name, wheel, _lock_of(name, wheel, library), library, _stream_of(folder))
@@ -227,8 +231,7 @@ def constraints_without(constraints: str, names: Collection[str]) -> str:
 def _contents(folder: Path) -> Iterator[str]:
     """Name and digest of each file below `folder` that a build may look at, in order."""
     for file in source_files(folder):
-        if file.is_file():  # not a link to nothing
-            yield f"{file.relative_to(folder)}:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+        yield f"{file.relative_to(folder)}:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _digest(*parts: str) -> str:

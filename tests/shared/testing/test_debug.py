@@ -8,7 +8,7 @@ import pytest
 
 from tests.shared.detector_folder import write_detector
 
-MODULE = '''from pyspark.sql import functions as F
+MODULE = """from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings
 
@@ -20,7 +20,7 @@ def risk(a):
 
 print("its types are read:", risk.returnType.simpleString())
 detector = None
-'''
+"""
 
 
 @pytest.mark.parametrize("decorator", ["udf", "pandas_udf"])

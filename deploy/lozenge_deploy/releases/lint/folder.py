@@ -1,5 +1,6 @@
 """Everything that is wrong with a detector's folder, the cheapest first and all at once."""
 
+import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,16 @@ from lozenge.streams.project import Streams
 from lozenge_deploy.releases.lint.alert_input import alert_input_problems, alert_input_warnings
 from lozenge_deploy.releases.lint.documents import document_problems
 from lozenge_deploy.releases.lint.names import name_problem
-from lozenge_deploy.releases.lint.project import project_problems, project_warnings
+from lozenge_deploy.releases.lint.project import (
+    dependencies_of,
+    dependency_problems,
+    project_problems,
+    project_warnings,
+)
 from lozenge_deploy.releases.lint.sources import source_problems, source_warnings
 from lozenge_deploy.releases.lint.tables import table_problems, table_warnings
+from lozenge_deploy.releases.lint.wheel import contents_of, wheel_problems
+from lozenge_deploy.releases.source_files import unreadable_entries
 
 
 @dataclass(frozen=True)
@@ -35,24 +43,31 @@ class Findings:
 
 
 def findings(folder: Path) -> Findings:
-    """What is wrong with the detector in `folder`; reads its files and runs none of its code."""
+    """What is wrong with the detector in `folder`; reads its files and runs none of its code.
+
+    What cannot be read is found alone: nobody knows what it would hold.
+    """
     name = folder.name
     file = folder / "pyproject.toml"
-    if not file.is_file():
+    if not os.path.lexists(file) and os.access(folder, os.X_OK):
         return Findings([f"pyproject.toml: missing; `lozenge new {name}` writes one"])
+    if unreadable := [*unreadable_entries(folder)]:
+        return Findings(unreadable)
     try:
         declared, _, declaration = read(file)
         stream = stream_of(declaration, Streams.load(folder), file.name)
     except ConfigError as error:
         return Findings([f"pyproject.toml: {problem}" for problem in error.problems or [_with_hint(error)]])
     project = tomllib.loads(file.read_text("utf-8"))
+    contents, dependencies = contents_of(folder), [*dependency_problems(project)]
     faults = [
         *([f"{name}: {problem}"] if (problem := name_problem(name)) else []),
         *([] if declared == name else [f"pyproject.toml: project.name is {declared}, but the folder is {name}"]),
-        *project_problems(folder, project),
+        *project_problems(name, project),
+        *(dependencies or wheel_problems(contents, project)),  # the back end refuses them in other words
         *alert_input_problems(folder, declaration),
         *table_problems(folder, declaration),
-        *source_problems(folder),
+        *source_problems(folder, contents, dependencies_of(project)),
     ]
     unfinished = [*document_problems(folder, project["project"].get("description"), declaration)]
     warnings = [

@@ -1,11 +1,16 @@
-"""Which names a detector can have."""
+"""Which names a detector can have, and which ones its environment has."""
 
 import keyword
 import re
 import sys
+import tomllib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 
-from lozenge_deploy.releases.build import RUNTIME, normalised
+from packaging.requirements import Requirement
+
+from lozenge_deploy.releases.build import CHECKOUT, RUNTIME, normalised
 
 APPS = ("upstream", "downstream", "agent", "feed", "spark-host")
 """Names that metrics and logs have for the platform's own parts; normalisers have a hyphen in theirs."""
@@ -34,3 +39,22 @@ def name_problem(name: str) -> str:
     installed = spec is not None and "site-packages" in (spec.origin or "")
     installed |= re.search(rf"^{normalised(name)}==", RUNTIME.read_text("utf-8"), re.MULTILINE) is not None
     return "a package that detectors use has that name" if installed else ""
+
+
+@cache
+def job_modules() -> frozenset[str]:
+    """The top-level modules that the library brings into the environment of every detector, as installed here."""
+    library = tomllib.loads((CHECKOUT / "shared" / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*map(Requirement, [*library["dependencies"], *library["optional-dependencies"]["job"]])]
+    found = {normalised(library["name"])}
+    while wanted:
+        required = wanted.pop()
+        if normalised(required.name) in found or (required.marker and not required.marker.evaluate({"extra": ""})):
+            continue
+        found.add(normalised(required.name))
+        try:
+            wanted += map(Requirement, distribution(required.name).requires or ())
+        except PackageNotFoundError:
+            continue
+    owners = packages_distributions().items()
+    return frozenset(module for module, names in owners if found & {*map(normalised, names)})

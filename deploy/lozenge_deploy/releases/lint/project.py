@@ -1,22 +1,18 @@
-"""`pyproject.toml` as its readers take it: the build back end, and uv, which resolves the dependencies."""
+"""`pyproject.toml` as uv takes it, which resolves the dependencies, and as a release uses it."""
 
-import os
 import platform
 import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from lozenge.detector.manifest import value_at
-from lozenge_deploy.releases.build import CHECKOUT, PYTHON, RUNTIME, normalised
-from lozenge_deploy.releases.source_files import VIRTUAL_ENVIRONMENT, source_files
+from lozenge_deploy.releases.build import CHECKOUT, LIBRARY, PYTHON, RUNTIME, normalised
 
 _BACK_END = "hatchling.build"
 _INDEX = "set UV_INDEX, or UV_FIND_LINKS for a folder of wheels, wherever releases are built and run"
@@ -29,12 +25,10 @@ _UNUSED: dict[tuple[str, ...], str] = {
     ("pytest", "addopts"): _ALL_TESTS,
 }
 """Tables and keys of `[tool]` that an author may expect to count, with what holds instead."""
-_SHOWN = 5
 
 
-def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
-    """What the build of a release would refuse, and files that its wheel would lack."""
-    name = folder.name
+def project_problems(name: str, project: dict[str, Any]) -> Iterator[str]:
+    """What a release of the detector `name` would refuse before its wheel is built."""
     wanted = {
         ("build-system", "build-backend"): _BACK_END,
         ("project", "entry-points", "lozenge.detectors"): {name: f"{name}.{name}:detector"},
@@ -46,8 +40,6 @@ def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
     with suppress(InvalidSpecifier):  # which the back end reports
         if python is not None and platform.python_version() not in SpecifierSet(str(python)):
             yield f"pyproject.toml: project.requires-python is {python!r}, and releases are for Python {PYTHON}"
-    problems = [*_dependencies(project)]
-    yield from problems or _back_end(folder, project)
 
 
 def project_warnings(project: dict[str, Any]) -> Iterator[str]:
@@ -57,13 +49,7 @@ def project_warnings(project: dict[str, Any]) -> Iterator[str]:
             yield f"pyproject.toml: tool.{'.'.join(path)} is not used for a release: {instead}"
 
 
-def wheel_options(name: str) -> str:
-    """The options of the build back end with which the wheel of the detector `name` holds its folder as a package."""
-    kept = ", ".join(f'"{pattern}"' for pattern in (".*", "/README.md", "/conftest.py", f"/test_{name}.py", "/tests"))
-    return f'include = ["*"], exclude = [{kept}], sources = {{ "" = "{name}" }}, ignore-vcs = true'
-
-
-def _dependencies(project: dict[str, Any]) -> Iterator[str]:
+def dependency_problems(project: dict[str, Any]) -> Iterator[str]:
     """Requirements that no index answers: a release is installed anywhere from an index, by version and hash."""
     given = value_at(project, "project", "dependencies")
     for text in given if isinstance(given, list) else []:
@@ -94,6 +80,16 @@ def _dependencies(project: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def dependencies_of(project: dict[str, Any]) -> set[str]:
+    """The normalised names of the distributions that the detector declares itself, without the library."""
+    given = value_at(project, "project", "dependencies")
+    found = set()
+    for text in given if isinstance(given, list) else []:
+        with suppress(InvalidRequirement):  # a problem of its own
+            found.add(normalised(Requirement(str(text)).name))
+    return found - {LIBRARY}
+
+
 @cache
 def _platform_pins() -> dict[str, str]:
     """The version of each package that the library declares; a detector may choose the version of any other."""
@@ -103,49 +99,3 @@ def _platform_pins() -> dict[str, str]:
     pins = re.findall(r"^([\w.-]+)==(\S+)", RUNTIME.read_text("utf-8"), re.MULTILINE)
     found = {normalised(name): version for name, version in pins if normalised(name) in declared}
     return found | {library["name"]: library["version"]}
-
-
-def _back_end(folder: Path, project: dict[str, Any]) -> Iterator[str]:
-    """What the build back end says itself, without building."""
-    try:
-        builder = WheelBuilder(str(folder))
-        builder.metadata.validate_fields()
-        held = {file.distribution_path for file in builder.recurse_included_files()}
-    except Exception as error:  # the classes of its errors are its own affair
-        yield f"pyproject.toml: the build back end refuses it: {error}"
-        return
-    files = [file.relative_to(folder).as_posix() for file in source_files(folder)]
-    for file in files:
-        if not (folder / file).exists():
-            yield f"{file}: a link to nothing"
-    lacking = [file for file in files if _belongs(folder.name, file) and f"{folder.name}/{file}" not in held]
-    if lacking:
-        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
-        yield (
-            f"pyproject.toml: the wheel would lack {', '.join(lacking[:_SHOWN])}{more}: "
-            f"[tool.hatch.build.targets.wheel] must be {wheel_options(folder.name)}"
-        )
-    for file in held:
-        if file.endswith(f"/{VIRTUAL_ENVIRONMENT}"):
-            place = "/".join(file.split("/")[1:-1])
-            yield f"{place}/: a release would hold this virtual environment: remove it, or call it .venv"
-    for path in _table_paths(project):
-        named = f"{folder.name}/{path}"
-        if (folder / path).exists() and not any(file == named or file.startswith(f"{named}/") for file in held):
-            yield (
-                f"{path}: no release has it, though [tool.lozenge.tables] names it: put it into the folder, not into "
-                "tests/ and not under a name that begins with a dot, or name it by an absolute path that every host has"
-            )
-
-
-def _table_paths(project: dict[str, Any]) -> Iterator[str]:
-    """The relative paths of the declared tables, as they are in the folder."""
-    for table in (value_at(project, "tool", "lozenge", "tables") or {}).values():
-        if table.get("path") and not os.path.isabs(table["path"]):
-            yield os.path.normpath(table["path"])
-
-
-def _belongs(name: str, file: str) -> bool:
-    """Whether a release must have the file: all but the documents, the tests and what a build has written."""
-    built = file.startswith("dist/") and file.endswith((".whl", ".tar.gz"))
-    return not (built or file.startswith("tests/") or file in ("README.md", "conftest.py", f"test_{name}.py"))

@@ -1,30 +1,37 @@
-"""The Python files of a folder: what they import and open, and what the main module defines."""
+"""The Python files of a folder: that a release has what they need, and what the main module defines."""
 
 import ast
 import symtable
-import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from lozenge.detector.package import is_detector
+from lozenge_deploy.releases.lint.data_files import data_problems
 from lozenge_deploy.releases.lint.files import parsed
+from lozenge_deploy.releases.lint.imports import import_problems
+from lozenge_deploy.releases.lint.wheel import WheelContents
 from lozenge_deploy.releases.source_files import source_files
 
 _OPENERS = ("open", "Path", "load", "read_csv", "read_json", "read_parquet")
 """Functions whose first argument, if it is a relative path, is one from the current folder."""
 
 
-def source_problems(folder: Path) -> Iterator[str]:
-    """Files that do not parse, imports that no release has, and a main module without a detector."""
+def source_problems(folder: Path, contents: WheelContents, dependencies: Collection[str]) -> Iterator[str]:
+    """Files that do not parse, imports and data that no release has, and a main module without a detector.
+
+    `contents` are those of the wheel, and `dependencies` the normalised names of what the detector declares.
+    """
     main = f"{folder.name}.py"
     for file in source_files(folder):
         if file.suffix != ".py":
             continue
         name = file.relative_to(folder).as_posix()
         tree = parsed(file)
-        found = [tree] if isinstance(tree, str) else [*_imports(folder, file, tree)]
-        yield from (f"{name}: {problem}" for problem in found)
-        if name == main and isinstance(tree, ast.Module) and not _defines_detector(file, tree):
+        if isinstance(tree, str):
+            yield f"{name}: {tree}"
+            continue
+        yield from (f"{name}: {problem}" for problem in import_problems(file, tree, contents, dependencies))
+        yield from (f"{name}: {problem}" for problem in data_problems(file, tree, contents))
+        if name == main and not _defines_detector(file, tree):
             yield f"{name}: end it with detector = Detector(detect, settings=...)"
     if not (folder / main).is_file():
         yield f"{main}: missing"
@@ -60,54 +67,6 @@ def settings_of(folder: Path) -> list[str]:
         if isinstance(tree, ast.Module):
             fields += _fields(tree)
     return list(dict.fromkeys(fields))
-
-
-def _imports(folder: Path, file: Path, tree: ast.Module) -> Iterator[str]:
-    for node in _outside_of_try(tree):
-        match node:
-            case ast.Import():
-                for alias in node.names:
-                    yield from _absolute(folder, node.lineno, alias.name)
-            case ast.ImportFrom(level=0, module=str(module)):
-                yield from _absolute(folder, node.lineno, module)
-            case ast.ImportFrom(level=level, module=module):
-                yield from _relative(folder, file, node.lineno, level, module)
-
-
-def _absolute(folder: Path, line: int, module: str) -> Iterator[str]:
-    top, _, rest = module.partition(".")
-    if top == folder.name:
-        if rest and not _is_module(folder, rest):
-            yield f"line {line}: {module} is not in the folder"
-    elif top not in sys.stdlib_module_names and _is_module(folder, top):
-        yield f"line {line}: the folder is the package {folder.name}: write `from .{module} import ...`"
-    elif is_detector(folder.parent / top):
-        yield f"line {line}: {top} is another detector, which this one's environment does not have"
-
-
-def _relative(folder: Path, file: Path, line: int, level: int, module: str | None) -> Iterator[str]:
-    package = file.parent
-    for _ in range(level - 1):
-        package = package.parent
-    written = f"{'.' * level}{module or ''}"
-    if not package.is_relative_to(folder):
-        yield f"line {line}: {written} is outside of the folder, which is all that a release has"
-    elif module is not None and not _is_module(package, module):
-        yield f"line {line}: {written} is not in the folder"
-
-
-def _is_module(package: Path, module: str) -> bool:
-    path = package.joinpath(*module.split("."))
-    binary = any(path.parent.glob(f"{path.name}.*.so")) if path.parent.is_dir() else False
-    return path.with_name(f"{path.name}.py").is_file() or (path.is_dir() and any(path.rglob("*.py"))) or binary
-
-
-def _outside_of_try(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those within try, where an import may fail on purpose."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.Try):
-            yield child
-            yield from _outside_of_try(child)
 
 
 def _defines_detector(file: Path, tree: ast.Module) -> bool:

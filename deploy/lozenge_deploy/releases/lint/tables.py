@@ -12,6 +12,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.detector.tables import reference_tables
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.fields import TEXT
+from lozenge_deploy.releases.source_files import source_files
 
 ROWS = 200_000
 """So many rows of a table are looked at for values that no event has."""
@@ -61,8 +62,8 @@ def _expired_entries(folder: Path, declaration: Manifest) -> Iterator[str]:
     lists = [f"{name} (list {table.list})" for name, table in declaration.tables.items() if table.list]
     if lists and not any(
         re.search(r"\blisted\(|\bexpires_at\b", source.read_text("utf-8", errors="replace"))
-        for source in folder.glob("**/*.py")
-        if not source.name.startswith("test_")
+        for source in source_files(folder)
+        if source.suffix == ".py" and not source.name.startswith("test_")
     ):
         yield (
             f"{folder.name}.py: the table {', '.join(lists)} keeps entries after their expiry, and no code looks at "
