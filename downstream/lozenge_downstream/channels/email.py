@@ -30,8 +30,10 @@ LOGIN = frozenset({530, 534, 535, 538})
 """Codes about the login or the encryption of the connection (RFC 4954): they are fixed in the routing file."""
 TLS_PORT = 465
 """Here a connection is encrypted from its start (RFC 8314): a client that begins otherwise waits in vain."""
-MAX_TITLE = 140
-"""Characters of a title in a subject: encoded, the header is shorter than the 998 bytes that RFC 5322 allows."""
+MAX_TITLE, MAX_SEVERITY = 140, 40
+"""Characters of a title and of a severity in a subject."""
+MAX_SUBJECT = 990
+"""Bytes of its header as it is encoded; RFC 5322 allows 998."""
 
 
 def _address(text: str) -> str:
@@ -155,13 +157,23 @@ def _said(code: int, text: bytes | str) -> str:
     return shortened(f"SMTP {code}: {' '.join(answer.split())}", MAX_ANSWER)
 
 
+def _size(mail: EmailMessage, subject: str) -> int:
+    """Bytes of the header, without the end of its last line."""
+    return len(mail.policy.fold("Subject", subject).encode().rstrip())
+
+
 def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
     """The mail for a notification."""
     fields: Any = message.fields
     mail = EmailMessage()
     line = " ".join(fields["title"].split())
-    title = shortened(line, MAX_TITLE)
-    mail["Subject"] = f"[{fields['severity']}] {title} ({fields['status']})"
+    severity = shortened(fields["severity"], MAX_SEVERITY)
+
+    def subject(title: str) -> str:
+        return f"[{severity}] {title} ({fields['status']})"
+
+    title = shortened(shortened(line, MAX_TITLE), MAX_SUBJECT, lambda title: _size(mail, subject(title)))
+    mail["Subject"] = subject(title)
     mail["From"], mail["To"] = sender, ", ".join(to)
     mail["Date"] = format_datetime(datetime.fromisoformat(fields["created_at"]))
     mail["Message-ID"] = f"<{message.id}@{DOMAIN}>"

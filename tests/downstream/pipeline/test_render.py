@@ -160,10 +160,27 @@ def test_an_alert_of_any_texts_reaches_every_channel(
     assert not is_blank(incident["source"])
     assert len(incident["summary"]) <= 1_024
     line, size = subject(message)
-    assert size < HEADER_BYTES
+    assert size <= HEADER_BYTES
     assert line.startswith("[")
     (there,) = alerts(shown)
     assert all(LABEL_NAME.fullmatch(name) for name in there["labels"])
+
+
+@pytest.mark.parametrize("severity", ["high", "\x1f" + "𐀀" * 200, "é" * 40])
+@pytest.mark.parametrize("character", ["𐀀", "\u0fff", "é", "a", "🏴", '"', "\\"])
+def test_a_subject_of_any_characters_fits_its_header(character: str, severity: str) -> None:
+    fields = {
+        "title": character * 200,
+        "severity": severity,
+        "status": "opened",
+        "text": "",
+        "subject": "",
+        "alerts": [],
+    }
+    fields |= {"created_at": NOON.isoformat(), "case_id": "case"}
+    line, size = subject(Message("id", "", fields))
+    assert size <= HEADER_BYTES
+    assert line.endswith("... (opened)")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
