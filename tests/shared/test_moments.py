@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lozenge.moments import EARLIEST, LATEST, from_milliseconds, written_at
 
@@ -25,6 +27,12 @@ def test_microseconds_that_were_taken_for_milliseconds_are_in_a_year_that_says_s
 def test_a_time_before_the_calendar_is_the_earliest(milliseconds: int) -> None:
     assert from_milliseconds(milliseconds) == EARLIEST
     assert str(written_at(milliseconds)).startswith(f"{milliseconds} ms")
+
+
+@given(st.integers(-(2**63), 2**63 - 1) | st.integers())
+def test_a_number_of_any_size_is_a_time_and_is_named(milliseconds: int) -> None:
+    assert EARLIEST <= from_milliseconds(milliseconds) <= LATEST
+    assert (written_at(milliseconds) is None) == (milliseconds == -1)
 
 
 def test_minus_one_is_no_time() -> None:

@@ -47,7 +47,9 @@ def _below(folder: Path, entered: set[Path]) -> Iterator[tuple[Path, str]]:
         if visible(Path(entry.name)) != entry.name:
             yield path, "its name is not UTF-8: rename it"  # the build back end fails at it, even if it excludes it
             continue
-        if entry.name.startswith(".") or entry.name == "__pycache__" or entry.name.endswith((".pyc", ".pyo")):
+        if entry.name.startswith(".") or entry.name.endswith((".pyc", ".pyo")):
+            continue
+        if entry.name == "__pycache__" and path.is_dir():  # a file or a link to nothing of that name is no tool's
             continue
         fault = _fault(path)
         if fault or not path.is_dir():

@@ -2,12 +2,17 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lozenge.contracts import schemas
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.display_text import shown_data
 from lozenge.contracts.schemas import newest
+from lozenge_deploy.cli.printing.terminal import json_text
 from lozenge_deploy.observe.record_view import MOST_NESTED, decoded, shown_headers, text
 
 VERDICT = {
@@ -140,3 +145,30 @@ def test_card_numbers_in_keys_and_headers_are_masked() -> None:
     assert shown_headers([(PAN, PAN.encode()), ("h", None)]) == {HIDDEN: HIDDEN, "h": None}
     assert shown_headers({"pan": PAN}, card_numbers=True) == {"pan": PAN}
     assert text(PAN.encode(), card_numbers=True) == PAN
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+_BYTES = st.binary(max_size=60) | st.text().map(lambda text: text.encode("utf-8", "surrogatepass"))
+
+
+@given(_BYTES | _JSON.map(lambda value: json.dumps(value).encode()))
+def test_a_record_of_any_bytes_is_shown_as_data_that_prints_without_control_characters(value: bytes) -> None:
+    printed = json_text(decoded(value))
+    assert json.loads(printed) == json.loads(printed.encode())
+    assert printed.isprintable()
+
+
+@given(_JSON, st.integers(0, 2 * MOST_NESTED), st.sampled_from(["[]", "{}"]))
+def test_json_of_any_depth_is_shown_as_data_or_as_its_text(value: Any, levels: int, around: str) -> None:
+    for _ in range(levels):
+        value = [value] if around == "[]" else {"a": value}
+    written = json.dumps(value)
+    shown = decoded(written.encode())
+    assert shown in (shown_data(value), shown_data(written))
+    assert levels <= MOST_NESTED or shown == shown_data(written)

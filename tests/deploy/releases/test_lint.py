@@ -1,13 +1,19 @@
 """Every problem of a detector folder is reported at once, each with its file and its fix."""
 
 import re
+import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.lint.folder import findings, problems
+from lozenge_deploy.releases.lint.wheel import contents_of
 from tests.streams import AUTH
 
 
@@ -603,3 +609,48 @@ def test_a_detector_that_is_not_in_the_project_may_be_deployed_all_the_same(fold
     assert found.problems == []
     [warning] = found.warnings
     assert "has no detector elsewhere; `lozenge deploy` requires that it is deployed" in warning
+
+
+_PARTS = (
+    *("a", "data", "tests", ".hidden", "__pycache__", "pyspark", "größe", "a b"),
+    *("x.py", "__init__.py", "test_x.py", "m.json"),
+)
+_CONTENTS = (
+    *(b"", b"import json\n", b"\xff", b"\x00", b"[1]"),
+    *(b"from . import x\n", b"from .a import y\n", b"import tests.x\n"),
+)
+_LINKS = (".", "..", "spotter.py", "nowhere", "a")
+_ENTRY = st.tuples(
+    st.lists(st.sampled_from(_PARTS), min_size=1, max_size=3),
+    st.sampled_from(_CONTENTS) | st.sampled_from(_LINKS),
+)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("layouts")
+    write(folder, "spotter", "aggregate", "somebody", AUTH)
+    return folder / "spotter"
+
+
+@given(st.lists(_ENTRY, max_size=5))
+def test_a_folder_of_any_layout_is_checked_and_a_sound_one_has_all_of_its_modules_in_the_wheel(
+    template: Path, entries: list[tuple[list[str], bytes | str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "spotter"
+        shutil.copytree(template, folder)
+        for parts, what in entries:
+            with suppress(OSError):  # two entries may want one place
+                (folder / Path(*parts)).parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(what, bytes):
+                    (folder / Path(*parts)).write_bytes(what)
+                else:
+                    (folder / Path(*parts)).symlink_to(what)
+        found = findings(folder)
+        assert all(line.strip() for line in (*found.problems, *found.warnings))
+        if not found.problems:
+            modules = [file.relative_to(folder) for file in folder.rglob("*.py") if file.is_file()]
+            outside = {"tests", "__pycache__", ".hidden"}
+            inside = {m.as_posix() for m in modules if not (m.name.startswith("test_") or outside & {*m.parts})}
+            assert inside <= contents_of(folder).files.keys()

@@ -1,11 +1,14 @@
 """A manifest is refused with every problem, each with the line to change."""
 
 import re
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from lozenge import ddl
@@ -307,3 +310,28 @@ def test_a_declaration_of_alerts_that_says_two_things_is_refused(changed: dict[s
 def test_a_detector_cannot_read_its_own_alerts() -> None:
     text = GOOD.replace('kind = "rule"', 'kind = "rule"\nalerts_of = "large_amount"\nkey = "card"')
     assert problems(text) == ("tool.lozenge.alerts_of (line 7): a detector cannot read its own alerts",)
+
+
+_VALUES = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=12)
+    | st.sampled_from(["10m", "card_id", "rule", "0s"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_GOOD = {"kind": "aggregate", "owner": "fraud", "title": "Often", "lateness": "10m", "window": "10m"}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Manifest.model_fields)), _VALUES, max_size=4))
+def test_any_declaration_is_accepted_or_refused_by_validation(declared: dict[str, Any]) -> None:
+    with suppress(ValidationError):
+        assert Manifest.model_validate(_GOOD | declared).memory.total_seconds() >= 0
+
+
+@given(st.text(max_size=40) | st.text("[]={}\"'\n.#ab1:-", max_size=60).map(lambda text: GOOD + text))
+def test_any_text_of_a_manifest_is_read_or_refused(text: str) -> None:
+    with suppress(ConfigError):
+        name, version, _ = parse(text, "pyproject.toml")
+        assert (name, version) == ("large_amount", "1.2.0")

@@ -3,11 +3,14 @@
 `FUZZ_RECORDS` records of each topic are made up from `FUZZ_SEED`: a thousand here, a hundred thousand by `make fuzz`.
 """
 
+import json
 import os
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from lozenge.contracts.topics import Topics, reference_list
@@ -134,6 +137,38 @@ def test_no_bytes_whatsoever_stop_a_reader(topic: str) -> None:
                 good.use(found[0])
                 taken += 1
     print(f"seed {SEED}, {topic}: {RECORDS} records, {taken} of them rows")
+
+
+_ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+_OF_JSON = [topic for topic, row in sorted(ROWS.items()) if row.value.startswith(b"{")]
+
+
+@st.composite
+def _changed(draw: st.DrawFn) -> tuple[str, bytes, bytes]:
+    """A topic, and a good row of it in which some fields are gone, are others or are of another type."""
+    topic = draw(st.sampled_from(_OF_JSON))
+    good = ROWS[topic]
+    fields: Any = json.loads(good.value)
+    if isinstance(fields, dict):
+        for name in draw(st.lists(st.sampled_from(sorted(fields)), max_size=3)) if fields else ():
+            fields[name] = draw(_ANY_JSON)
+        for name in draw(st.lists(st.sampled_from(sorted(fields)), max_size=1)) if fields else ():
+            del fields[name]
+    return topic, good.key, json.dumps(fields).encode()
+
+
+@given(_changed() | st.tuples(st.sampled_from(sorted(ROWS)), st.binary(max_size=20), st.binary(max_size=200)))
+def test_a_row_of_any_fields_is_read_so_that_it_can_be_used_or_is_skipped(row: tuple[str, bytes, bytes]) -> None:
+    topic, key, value = row
+    with capture_logs():
+        if (found := read(topic, key, value)) is not None:
+            ROWS[topic].use(found[0])
 
 
 _PIECES = (

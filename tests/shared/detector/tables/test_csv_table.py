@@ -1,5 +1,7 @@
 """A CSV file is read by its header into typed columns, or everything that is wrong with it is named with its line."""
 
+import csv
+import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -7,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lozenge.detector.tables.csv_table import CsvTable, column_types, read, sql_name
 
@@ -157,3 +161,49 @@ def test_a_column_is_found_in_upper_or_lower_case_unless_two_are_alike(file: Pat
 def test_a_file_of_another_separator_is_refused_with_the_one_that_counts(separator: str, file: Path) -> None:
     [problem] = found(file, f"mcc{separator}mcc_limit\n1{separator}2\n").problems
     assert problem.endswith(f"; commas separate columns, not {separator!r}")
+
+
+_TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1, max_size=20)
+"""Python's writer puts no quotes around the other end of a line."""
+_ROWS = st.lists(
+    st.tuples(
+        _TEXTS,
+        st.none() | st.integers(-(2**31), 2**31 - 1),
+        st.none() | st.decimals(-99_999, 99_999, places=2),
+        st.none() | st.dates(),
+        st.none() | st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@given(
+    _ROWS,
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.permutations(range(5)),
+)
+def test_rows_of_any_values_are_read_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], end: str, quoting: Any, order: list[int]
+) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator=end, quoting=quoting)
+    writer.writerow([names[at] for at in order])
+    writer.writerows(["" if row[at] is None else row[at] for at in order] for row in rows)
+    file = tmp_path_factory.getbasetemp() / "any.csv"
+    columns = column_types("a string, b int, c decimal(9,2), d date, e boolean")
+    table = found(file, out.getvalue(), columns)
+    assert table.problems == []
+    assert table.rows.to_pylist() == [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@given(
+    st.binary(max_size=80) | st.text("mcc_limit,\"';\n\r\t 019.-ex\ufeff", max_size=60).map("mcc,mcc_limit\n{}".format)
+)
+def test_any_file_is_a_table_or_is_refused_as_a_whole(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes | str
+) -> None:
+    table = found(tmp_path_factory.getbasetemp() / "junk.csv", content)
+    assert not (table.problems and table.rows.num_rows)
+    assert table.rows.schema.names == ["mcc", "mcc_limit"]
