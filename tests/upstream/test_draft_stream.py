@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -204,10 +205,21 @@ def test_what_a_person_has_to_say_otherwise_is_an_error(given: dict[str, Any], p
         answer(request(**given), json.dumps(SENSORS).encode(), STREAMS, no_session, NOW)
 
 
+@contextmanager
+def recursion_limit(limit: int) -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
 def test_a_record_of_hundreds_of_levels_is_refused() -> None:
     deep = json.dumps(SENSORS[0])[:-1] + ', "deep": ' + '{"a":' * 960 + "1" + "}" * 961
-    with pytest.raises(UsageError, match=r"hundreds of levels|is no JSON"):
-        answer(request(), deep.encode(), STREAMS, no_session, NOW)
+    for limit in (sys.getrecursionlimit(), 10_000):
+        with recursion_limit(limit), pytest.raises(UsageError, match=r"more than 64 levels|is no JSON"):
+            answer(request(), deep.encode(), STREAMS, no_session, NOW)
 
 
 def test_a_zone_that_java_does_not_have_is_named(upstream_spark: SparkSession) -> None:

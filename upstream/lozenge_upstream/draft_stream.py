@@ -50,12 +50,7 @@ def answer(
             )
     texts = without_cards([record.text for record in records_in(content)])
     records = records_in("\n".join(texts).encode())
-    try:
-        draft = drafted(request, records)
-    except RecursionError as error:
-        raise UsageError(
-            f"drafting the stream {request.name}: a record has hundreds of levels", hint="draft it from simpler records"
-        ) from error
+    draft = drafted(request, records)
     spark = session()
     tried = _tried(spark, draft, records, now)
     for _ in range(_MOST_REVISIONS):

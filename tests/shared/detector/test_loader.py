@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 
 from lozenge.detector import loader, package
 from lozenge.detector.loader import from_folder, installed
@@ -91,7 +92,10 @@ def test_a_function_of_python_names_its_type_in_words_before_spark_has_started(t
 
 
 @pytest.mark.parametrize("column", ["F.lit(5)", 'F.col("amount")', 'F.expr("amount")', "SparkSession.active()"])
-def test_a_column_that_is_built_at_import_is_refused_with_where_it_belongs(tmp_path: Path, column: str) -> None:
+def test_a_column_that_is_built_at_import_is_refused_with_where_it_belongs(
+    tmp_path: Path, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # another test of this process may have one
     imports = "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"
     folder = write_detector(tmp_path, "made_up", module=f"{imports}LIMIT = {column}\n{MODULE}")
     with pytest.raises(DetectorError, match=r"\n  -> Spark is not there yet.*in detect\(\)"):
