@@ -16,10 +16,9 @@ from lozenge.contracts.display_text import shown, shown_data
 from lozenge.contracts.schemas import Schema, packaged
 from lozenge.errors import DecodeError
 from lozenge.moments import written_at
+from lozenge.nesting import is_flat
 
 Headers = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
-MOST_NESTED = 64
-"""Levels of a JSON value that are shown as data; a deeper one is shown as its text."""
 
 
 def decoded(value: bytes | None, schemas: Sequence[Schema] = (), *, card_numbers: bool = False) -> Any:
@@ -52,7 +51,7 @@ def _data(value: bytes, schemas: Sequence[Schema]) -> tuple[Any] | None:
     except (ValueError, RecursionError, MemoryError):  # a number of thousands of digits is a ValueError
         return None
     # as data, `null` would look like a tombstone
-    return (found,) if found is not None and _is_flat(found) else None
+    return (found,) if found is not None and is_flat(found) else None
 
 
 def _number(digits: str) -> float | str:
@@ -103,21 +102,6 @@ def time_of(message: Message) -> str | None:
     """When a record was written, for people; None if it does not say so."""
     kind, milliseconds = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE else written_at(milliseconds)
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether its levels are few enough to be walked by functions that call themselves."""
-    level = [value]
-    for _ in range(MOST_NESTED):
-        level = [
-            part
-            for each in level
-            if isinstance(each, dict | list)
-            for part in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return True
-    return False
 
 
 def _plain(record: Any) -> Any:

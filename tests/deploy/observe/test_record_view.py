@@ -12,8 +12,10 @@ from lozenge.contracts import schemas
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.display_text import shown_data
 from lozenge.contracts.schemas import newest
+from lozenge.nesting import MOST_NESTED
 from lozenge_deploy.cli.printing.terminal import json_text
-from lozenge_deploy.observe.record_view import MOST_NESTED, decoded, shown_headers, text
+from lozenge_deploy.observe.record_view import decoded, shown_headers, text
+from tests.json_values import SCALARS, nested
 
 VERDICT = {
     "alert_id": "a1",
@@ -147,13 +149,7 @@ def test_card_numbers_in_keys_and_headers_are_masked() -> None:
     assert text(PAN.encode(), card_numbers=True) == PAN
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=15,
-)
-
-
+_JSON = nested(SCALARS | st.floats(allow_nan=False, allow_infinity=False), 15)
 _BYTES = st.binary(max_size=60) | st.text().map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 

@@ -19,6 +19,7 @@ from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.errors import ConfigError
 from lozenge.streams.project import Streams
 from tests.alert_streams import LARGE
+from tests.json_values import SCALARS, nested
 from tests.merged_streams import BY_ACCOUNT, SIGN_IN
 from tests.streams import AUTH, FOLDER, STREAMS
 
@@ -312,15 +313,7 @@ def test_a_detector_cannot_read_its_own_alerts() -> None:
     assert problems(text) == ("tool.lozenge.alerts_of (line 7): a detector cannot read its own alerts",)
 
 
-_VALUES = st.recursive(
-    st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=12)
-    | st.sampled_from(["10m", "card_id", "rule", "0s"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
+_VALUES = nested(SCALARS | st.floats() | st.sampled_from(["10m", "card_id", "rule", "0s"]), 6)
 _GOOD = {"kind": "aggregate", "owner": "fraud", "title": "Often", "lateness": "10m", "window": "10m"}
 
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from lozenge.errors import UsageError
+from lozenge.nesting import MOST_NESTED, is_flat
 from lozenge.process.text_files import bad_byte, text_in
 
 _HINT = "give JSON objects: one a line, in an array, or one alone"
-MOST_LEVELS = 64
 _BLANKS = re.compile(r"[\s,]*")
 
 
@@ -74,26 +74,13 @@ def _values(text: str) -> Iterator[RawText]:
             raise UsageError(f"reading records: record {number} is no JSON: {error}", hint=_HINT) from error
         if not isinstance(value, dict):
             raise UsageError(f"reading records: record {number} is no JSON object, but {text[at:end][:40]}", hint=_HINT)
-        if _is_deep(value):
+        if not is_flat(value):
             raise UsageError(
-                f"reading records: record {number} has more than {MOST_LEVELS} levels",
+                f"reading records: record {number} has more than {MOST_NESTED} levels",
                 hint="draft it from simpler records",
             )
         yield RawText(text[at:end], value)
         at = end
-
-
-def _is_deep(value: Any) -> bool:
-    """Whether it has more levels than a draft is made for; what looks for its fields calls itself at each level."""
-    level = [value]
-    for _ in range(MOST_LEVELS):
-        level = [
-            part
-            for each in level
-            if isinstance(each, dict | list)
-            for part in (each.values() if isinstance(each, dict) else each)
-        ]
-    return bool(level)
 
 
 def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
