@@ -17,5 +17,10 @@ def problems(error: ValidationError) -> list[ErrorDetails]:
     return [ErrorDetails(**{**each, "msg": each["msg"].removeprefix("Value error, ")}) for each in own]
 
 
+def sentences(error: ValidationError) -> list[str]:
+    """The same as `<place>: <sentence>`."""
+    return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems(error)]
+
+
 def _is_within(places: list[tuple[Any, ...]], outer: tuple[Any, ...]) -> bool:
     return any(len(place) > len(outer) and place[: len(outer)] == outer for place in places)

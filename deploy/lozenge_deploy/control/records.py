@@ -101,9 +101,9 @@ class DeploymentSpec(_Record):
         try:
             return DeploymentSpec.model_validate(fields | changes)
         except ValidationError as error:
-            problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in validation.problems(error)]
             hint = "nothing has changed; correct the values and try again"
-            raise ConfigError(f"changing {self.detector}", problems=problems, hint=hint) from error
+            found = validation.sentences(error)
+            raise ConfigError(f"changing {self.detector}", problems=found, hint=hint) from error
 
     @property
     def process(self) -> tuple[Any, ...]:

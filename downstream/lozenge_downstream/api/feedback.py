@@ -9,11 +9,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from lozenge import validation
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.api.feedback_page import alert_page, message_page
-from lozenge_downstream.api.request_handling import RequestRefused, body_of, changing, problems
+from lozenge_downstream.api.request_handling import RequestRefused, body_of, changing
 from lozenge_downstream.api.requests import FeedbackForm, NewFeedback
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.store import Store
@@ -69,7 +70,7 @@ class FeedbackApi:
         except RequestRefused as no:
             return HTMLResponse(message_page(no.error), no.status)
         except ValidationError as error:
-            return HTMLResponse(message_page("; ".join(problems(error))), 422)
+            return HTMLResponse(message_page("; ".join(validation.sentences(error))), 422)
         return HTMLResponse(message_page(f"recorded: {answer['verdict'].replace('_', ' ')}"))
 
     def _alert_of(self, request: Request) -> str:

@@ -45,7 +45,7 @@ def endpoint(handle: Callable[[Request, Any], Any], token: str) -> Callable[[Req
         except RequestRefused as no:
             return _json_response({"error": no.error, "hint": no.hint}, no.status)
         except ValidationError as error:
-            return _json_response({"error": "; ".join(problems(error)), "hint": ""}, 422)
+            return _json_response({"error": "; ".join(validation.sentences(error)), "hint": ""}, 422)
         except LozengeError as error:
             return _json_response({"error": error.message, "hint": error.hint}, 503)
 
@@ -77,11 +77,6 @@ async def body_of(request: Request) -> bytes:
     except ClientDisconnect as error:
         raise RequestRefused(400, "the connection ended before the body") from error
     return bytes(body)
-
-
-def problems(error: ValidationError) -> list[str]:
-    """All problems of a request."""
-    return [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in validation.problems(error)]
 
 
 def no_such_request(request: Request, error: Exception) -> Response:
