@@ -36,8 +36,8 @@ command ends with (documented in the README): 1 failed, 2 usage, 3 dependency un
 
 from collections.abc import Sequence
 
-HINT = "  -> "
-"""Begins the line of the hint where an error is printed."""
+PROBLEM, HINT = "  - ", "  -> "
+"""Begin the line of each problem and that of the hint where an error is printed, below its message."""
 
 
 class LozengeError(Exception):
@@ -106,7 +106,7 @@ class ConfigError(Fatal):
     exit_code = 2
 
     def __init__(self, message: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
-        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        super().__init__("\n".join([message, *(f"{PROBLEM}{p}" for p in problems)]), hint=hint)
         self.problems = tuple(problems)
 
 
@@ -114,7 +114,7 @@ class OffsetsLost(Fatal):
     """A job cannot resume: its offsets or the events there are gone; `problems` holds every partition."""
 
     def __init__(self, message: str, *, problems: Sequence[str], hint: str) -> None:
-        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        super().__init__("\n".join([message, *(f"{PROBLEM}{p}" for p in problems)]), hint=hint)
         self.problems = tuple(problems)
 
 
@@ -130,7 +130,7 @@ class SchemaError(Fatal):
     """A schema is unknown or incompatible, or its id means another one; `problems` holds all of them."""
 
     def __init__(self, message: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
-        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        super().__init__("\n".join([message, *(f"{PROBLEM}{p}" for p in problems)]), hint=hint)
         self.problems = tuple(problems)
 
 

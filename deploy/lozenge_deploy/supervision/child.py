@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from lozenge.errors import HINT
+from lozenge.errors import HINT, PROBLEM
 
 _TAIL_BYTES = 16_384
 
@@ -101,7 +101,7 @@ class LastError(NamedTuple):
 def last_error(log: Path, since: int = 0) -> LastError:
     """The newest error of the program itself, else the newest of its JVM, else the last line; after byte `since`.
 
-    The hint of an error that was printed for people is in its last line, and the error in the one before.
+    An error that was printed for people has its problems and its hint below its message.
     """
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(since, log.stat().st_size - _TAIL_BYTES))
@@ -112,10 +112,17 @@ def last_error(log: Path, since: int = 0) -> LastError:
         for entry in [*own, *errors, *entries[:1]]:
             if "event" in entry:
                 return LastError(str(entry["event"]), str(entry.get("hint") or ""))
-        if len(lines) > 1 and lines[-1].startswith(HINT):
-            return LastError(lines[-2].strip(), lines[-1].removeprefix(HINT))
-        return LastError(lines[-1] if lines else "")
+        return _printed(lines)
     return LastError()
+
+
+def _printed(lines: list[str]) -> LastError:
+    """The error in the last lines, as `LozengeError` prints it."""
+    hint = lines.pop().removeprefix(HINT) if len(lines) > 1 and lines[-1].startswith(HINT) else ""
+    begin = len(lines) - 1
+    while begin > 0 and lines[begin].startswith(PROBLEM):
+        begin -= 1
+    return LastError("\n".join(lines[begin:]), hint) if lines else LastError()
 
 
 def kill_group(pid: int) -> None:

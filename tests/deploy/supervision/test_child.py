@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lozenge.errors import UsageError
+from lozenge.errors import ConfigError, UsageError
 from lozenge_deploy.supervision.child import Child, LastError, last_error
 from tests.deploy.supervision.test_supervisor import alive, until
 
@@ -90,6 +90,12 @@ time.sleep(600)
         ('{"level": "critical", "event": "own"}\n' + OF_JVM + "[1]\n", LastError("own")),
         (OF_JVM + "Ended\n", LastError("Aborted")),
         ("first\n" + str(UsageError("serving metrics: no such port", hint="name one")) + "\n", SERVING),
+        (
+            "first\n" + str(ConfigError("reading it", problems=["a", "b"], hint="c")),
+            LastError("reading it\n  - a\n  - b", "c"),
+        ),
+        ("first\n" + str(ConfigError("reading it", problems=["a"])), LastError("reading it\n  - a")),
+        ("  - no message above", LastError("- no message above")),
     ],
 )
 def test_the_last_error_is_the_program_s_own_then_the_jvm_s_then_the_last_line(
