@@ -18,7 +18,7 @@ class Limits:
     - `start_seconds`: until it listens, or is killed.
     - `idle_seconds`: a host that is no spare ends after so long without a detector.
     - `spare_from`, `spare_free_mb`: from so many detectors on, a spare host is kept where so much memory is free.
-    - `suspect_seconds`: for so long after the death of a host another death is laid on the detectors of both.
+    - `suspect_seconds`: a second death of a host within this time makes suspects of those that were on both.
     """
 
     capacity: int = 20

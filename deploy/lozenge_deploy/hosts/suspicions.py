@@ -1,4 +1,4 @@
-"""Which detectors may have ended hosts: those that were there again, in ever smaller groups, until one is alone."""
+"""Which detectors may have ended hosts: those that were on several, in ever smaller groups, until one is alone."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

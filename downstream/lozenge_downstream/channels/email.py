@@ -157,8 +157,8 @@ def _said(code: int, text: bytes | str) -> str:
     return shortened(f"SMTP {code}: {' '.join(answer.split())}", MAX_ANSWER)
 
 
-def _size(mail: EmailMessage, subject: str) -> int:
-    """Bytes of the header, without the end of its last line."""
+def _header_bytes(mail: EmailMessage, subject: str) -> int:
+    """The length of the encoded header, without the end of its last line."""
     return len(mail.policy.fold("Subject", subject).encode().rstrip())
 
 
@@ -172,7 +172,7 @@ def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
     def subject(title: str) -> str:
         return f"[{severity}] {title} ({fields['status']})"
 
-    title = shortened(shortened(line, MAX_TITLE), MAX_SUBJECT, lambda title: _size(mail, subject(title)))
+    title = shortened(shortened(line, MAX_TITLE), MAX_SUBJECT, lambda title: _header_bytes(mail, subject(title)))
     mail["Subject"] = subject(title)
     mail["From"], mail["To"] = sender, ", ".join(to)
     mail["Date"] = format_datetime(datetime.fromisoformat(fields["created_at"]))

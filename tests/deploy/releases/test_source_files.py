@@ -2,7 +2,8 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.lint.folder import findings
 from lozenge_deploy.releases.source_files import source_files
 from tests.streams import AUTH
+
+NOBODY = 65_534
 
 
 @pytest.fixture
@@ -118,14 +121,30 @@ def test_a_link_to_a_folder_that_the_wheel_already_has_is_named(folder: Path) ->
     assert "the wheel has it only as again/m.json, since it takes a linked folder once" in fault
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """Within the block this process is an ordinary user to whom the folder belongs, also if it was root's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in (folder.parent, folder, *folder.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
 @pytest.mark.parametrize("path", ["m.json", "sub", "spotter.py", "pyproject.toml", "."])
-def test_what_this_user_may_not_read_is_named(folder: Path, path: str) -> None:
+def test_what_this_user_may_not_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     (folder / "m.json").touch()
     (folder / "sub").mkdir()
+    monkeypatch.chdir(folder.parent)  # a path from here needs no right to what is above
     (folder / path).chmod(0)
     try:
-        [fault] = findings(folder).faults
+        with without_rights(folder):
+            [fault] = findings(Path(folder.name)).faults
     finally:
         (folder / path).chmod(0o700)
     assert "cannot be read by this user: see its permissions" in fault
