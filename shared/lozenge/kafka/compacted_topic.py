@@ -39,15 +39,17 @@ def read_latest(
     check: Callable[[bytes, bytes], object],
     wanted: Callable[[bytes], bool] = lambda key: True,
     doing: str = "reading",
+    settled: bool = False,
 ) -> Iterator[Stored]:
     """Every live key of `partitions` that is `wanted`, committed records only; raises BrokerUnavailable.
 
     `check` raises on the key and value of a record that is no row of this topic.
 
-    Holds all wanted values in memory once. The end it reads to is final if every writer was fenced before.
+    Holds all wanted values in memory once. The end it reads to is final if every writer was fenced before. While one
+    writes, a `settled` read waits for its open transactions: it has all that was committed before the call.
     """
     latest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
-    for message in read(kafka, topic, dict.fromkeys(partitions, 0), doing=doing):
+    for message in read(kafka, topic, dict.fromkeys(partitions, 0), doing=doing, settled=settled):
         values, key = latest[message.partition() or 0], message.key() or b""
         if (value := message.value()) is None:
             values.pop(key, None)

@@ -31,11 +31,15 @@ def read(
     first: bool = False,
     doing: str = "reading",
     isolation: str = "read_committed",
+    settled: bool = False,
 ) -> Iterator[Message]:
     """Every record from `starts` (offset by partition) to the end, or the `first` one of each partition.
 
-    Raises BrokerUnavailable.
+    The end is where the first open transaction begins. A transaction that was committed may still be open in some of
+    its partitions, since the broker ends it in one after the other. If `settled`, the end is that of every transaction
+    which is open now, so that nothing is missing of what was committed before. Raises BrokerUnavailable.
     """
+    ends = _ends(kafka, topic, starts) if settled else {}
     with reader(kafka, topic, doing=doing, isolation=isolation) as consumer:
         unread = set(starts)
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -52,8 +56,16 @@ def read(
                     raise KafkaException(error)
                 if error is None and (message.partition() in unread or not first):
                     yield message
-                if error is not None or first:
+                at_end = error is not None and (message.offset() or 0) >= ends.get(message.partition() or 0, 0)
+                if at_end or (first and error is None):
                     unread.discard(message.partition())
+
+
+def _ends(kafka: KafkaSettings, topic: str, asked: Iterable[int]) -> dict[int, int]:
+    """The end of each partition with the records of open transactions."""
+    with reader(kafka, topic, isolation="read_uncommitted") as consumer:
+        found = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=CALL_SECONDS) for p in asked}
+    return {partition: end for partition, (_, end) in found.items()}
 
 
 def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) -> list[T]:

@@ -1,5 +1,7 @@
 """A topic is read to its end, from its tail, or for the first record of each partition."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -73,6 +75,31 @@ def test_what_was_deleted_before_the_start_is_passed_over(kafka: KafkaSettings) 
     found = record_at(kafka, topic, 0, 3)
     assert found is not None
     assert found.value() == b"3"
+
+
+def test_a_settled_read_has_what_a_transaction_writes_that_was_open_when_it_began(kafka: KafkaSettings) -> None:
+    topic = "read-settled"
+    ensure_topics(kafka, [Topic(topic, 2)])
+    producer = Producer(kafka.client(transactional_id=topic))
+    producer.init_transactions()
+    for value in (b"before", b"after"):
+        producer.begin_transaction()
+        for partition in (0, 1):
+            producer.produce(topic, value, b"key", partition=partition)
+        assert producer.flush(30) == 0
+        if value == b"before":
+            producer.commit_transaction()
+
+    def latest_values(*, settled: bool) -> list[bytes]:
+        return [stored.value for stored in read_latest(kafka, topic, (0, 1), check=lambda *_: None, settled=settled)]
+
+    assert latest_values(settled=False) == [b"before", b"before"]
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(latest_values, settled=True)
+        # a read that does not wait would end meanwhile, and without the second values
+        wait([reading], timeout=1)
+        producer.commit_transaction()
+        assert reading.result(60) == [b"after", b"after"]
 
 
 def test_a_record_is_shown_whatever_its_producer_takes_for_a_timestamp(kafka: KafkaSettings) -> None:

@@ -105,6 +105,7 @@ class QueryPlanner:
         """Of a standby at the group's position, with the state that the policy gives it.
 
         Meanwhile the live job writes offsets and state. They are read again until both are of the same transaction.
+        State that is newer knows the events that it has counted. Older state would lose some: it is read second.
         """
         folds, policy = self._declaration.kind.state_in_topic, self.policy
         for _ in range(SNAPSHOT_TRIES):

@@ -94,8 +94,11 @@ class FoldOperator:
         return BatchResult(drafts, failed, failures)
 
     def restore(self, kafka: KafkaSettings) -> int:
-        """Reads the state topic and returns the number of keys; raises BrokerUnavailable."""
-        return self.load(read_latest(kafka, self._topic, self._partitions, check=check_entry))
+        """Reads the state topic and returns the number of keys; raises BrokerUnavailable.
+
+        The state is never older than offsets that were read before, also of a job that continues to write.
+        """
+        return self.load(read_latest(kafka, self._topic, self._partitions, check=check_entry, settled=True))
 
     def load(self, stored: Iterable[Stored]) -> int:
         """Takes entries that were read already and returns the number of keys."""
