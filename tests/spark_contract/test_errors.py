@@ -59,15 +59,17 @@ def test_the_text_of_raise_error_is_part_of_what_the_query_raises(stream: DataFr
     assert f"{UNKNOWN_SCHEMA}:1" in str(caught.value)
 
 
-def test_an_expression_names_its_line_in_a_session_that_was_started_without_lines(
+def test_only_an_expression_that_is_made_with_lines_names_its_line(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", False)
-    python_api.name_lines_in_errors()
-    with pytest.raises(ArithmeticException) as caught:
-        spark.range(1).select(1 / F.col("id")).collect()
-    [context] = caught.value.getQueryContext()
-    assert Path(__file__).name in context.callSite()
+    with python_api.lines_named():
+        named = 1 / F.col("id")
+    unnamed = 1 / F.col("id")
+    for expression, has_line in ((named, True), (unnamed, False)):
+        with pytest.raises(ArithmeticException) as caught:
+            spark.range(1).select(expression).collect()
+        assert (Path(__file__).name in str(caught.value)) == has_line
 
 
 def test_a_timestamp_beyond_what_the_source_can_read_overflows(spark: SparkSession, kafka: KafkaSettings) -> None:

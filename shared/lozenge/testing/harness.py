@@ -29,7 +29,7 @@ from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
 from lozenge.protocol.coverage import Versions
-from lozenge.spark.internals.python_api import name_lines_in_errors
+from lozenge.spark.internals.python_api import lines_named
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
 from lozenge.testing.table_rows import complete
@@ -52,7 +52,6 @@ _FAST = {
 @cache
 def spark() -> SparkSession:
     """The kit's Spark session, one per process; the first call takes some seconds."""
-    name_lines_in_errors()
     return tool_session("lozenge-testing", _FAST)
 
 
@@ -135,7 +134,8 @@ class Harness:
         return self._operator(result)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        return detect(self._loaded.name, self._loaded, events, self._settings, self._tables)
+        with lines_named():
+            return detect(self._loaded.name, self._loaded, events, self._settings, self._tables)
 
     def _operator(self, result: "DataFrame | Fold[Any]") -> Operator:
         partitions = range(PLATFORM.partitions)

@@ -152,6 +152,7 @@ def json_offsets(kafka: KafkaSettings, since: Any) -> dict[int, int]:
     return {int(partition): offset for partition, offset in since[kafka.topics.prefixed(RAW_JSON)].items()}
 
 
+@pytest.mark.nightly
 def test_a_mapping_changes_under_traffic_and_back_and_a_bad_one_does_not(
     scene: Scene, upstream_spark: SparkSession
 ) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from lozenge.kafka.settings import KafkaSettings
 from tests.integration import clients
 from tests.integration.upstream.upstream_bench import (
@@ -60,6 +62,7 @@ class Scene:
         return sum(self.bench.samples(instance)[name] for instance in (-2, -1))
 
 
+@pytest.mark.nightly
 def test_each_record_comes_out_once_through_kills_a_stop_another_mode_and_expired_offsets(
     bench: Bench, kafka: KafkaSettings, tmp_path: Path
 ) -> None:

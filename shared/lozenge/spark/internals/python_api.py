@@ -1,6 +1,8 @@
 """What PySpark does in Python before it asks the JVM."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -35,12 +37,19 @@ def read_types_without_session() -> None:
     module._parse_datatype_string = read
 
 
-def name_lines_in_errors() -> None:
-    """Lets a failed column expression name its line of Python, from now on in every session of this process.
+@contextmanager
+def lines_named() -> Iterator[None]:
+    """Lets column expressions that are made within the block name their line of Python when they fail.
 
-    Assumes that PySpark keeps whether it does as its first session was set.
+    It takes several messages to the JVM for each, so it is for an author's expressions and not for the platform's.
+    Assumes that PySpark keeps whether it does in a variable of the process, as its first session was set.
     """
-    importlib.import_module("pyspark.errors.utils")._enable_debugging_cache = True  # type: ignore[attr-defined]
+    kept: Any = importlib.import_module("pyspark.errors.utils")
+    before, kept._enable_debugging_cache = kept._enable_debugging_cache, True
+    try:
+        yield
+    finally:
+        kept._enable_debugging_cache = before
 
 
 def remember_functions(spark: SparkSession) -> None:
