@@ -131,8 +131,8 @@ LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def groupable(labels: Iterable[str]) -> list[str]:
-    """Those by which a route may group; "..." means all of them."""
-    return sorted(name for name in labels if name not in ("", "..."))
+    """Those by which a route may group besides the entity; "..." means all of them."""
+    return sorted(name for name in labels if name not in ("", "...", "entity"))
 
 
 @given(
