@@ -18,8 +18,8 @@ SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.
 # handful of records. `make nightly` runs them with both; the demo, campaigns and benchmarks have both too.
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.factoryMode=NO_CODEGEN $${JDK_JAVA_OPTIONS:-}"
 # above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too
-MAX_SPARK_STARTS ?= 24
-MAX_SPARK_STARTS_IN_ALL ?= 27
+MAX_SPARK_STARTS ?= 18
+MAX_SPARK_STARTS_IN_ALL ?= 22
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

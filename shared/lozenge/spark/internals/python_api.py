@@ -1,10 +1,13 @@
 """What PySpark does in Python before it asks the JVM."""
 
+import functools
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark import SparkContext
+from pyspark.errors.utils import is_debugging_enabled
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
@@ -16,6 +19,7 @@ _LOOKED_UP = (
     "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
 )
 """Java classes as PySpark names them at each call that makes a column."""
+_BETWEEN, _LIST_OF, _LONG = "\x1f", "lozenge_list_of", 6
 
 
 def read_types_without_session() -> None:
@@ -64,6 +68,38 @@ def remember_functions(spark: SparkSession) -> None:
     for name in _LOOKED_UP:
         if not isinstance(found := getattr(jvm, name), _Methods):
             setattr(jvm, name, _Methods(found))
+
+
+def join_texts(spark: SparkSession) -> None:
+    """Lets `Column.isin` send a long list of texts to the JVM as one.
+
+    Else each text is three messages: half of all that a mapping with codes of currencies and countries takes.
+
+    Assumes that PySpark's class of columns keeps Java's at `_jc`, and that this has `isInCollection`.
+    """
+    jvm = java(spark)
+    tokens, list_of = jvm.java.util.StringTokenizer, jvm.java.util.Collections.list
+    setattr(jvm, _LIST_OF, lambda texts: list_of(tokens(_BETWEEN.join(texts), _BETWEEN)))
+    kind: Any = importlib.import_module("pyspark.sql.classic.column").Column
+    own = kind.isin
+    if hasattr(own, _LIST_OF):
+        return
+
+    @functools.wraps(own)
+    def isin(column: Any, *values: Any) -> Any:
+        texts = values[0] if len(values) == 1 and isinstance(values[0], list | set) else values
+        context: Any = SparkContext._active_spark_context
+        joined = vars(context._jvm).get(_LIST_OF) if context is not None else None
+        if joined is None or is_debugging_enabled() or len(texts) < _LONG or not all(map(_is_plain, texts)):
+            return own(column, *values)
+        return kind(column._jc.isInCollection(joined(texts)))
+
+    setattr(isin, _LIST_OF, True)
+    kind.isin = isin
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is str and value != "" and _BETWEEN not in value
 
 
 class _Methods:
