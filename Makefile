@@ -14,6 +14,9 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts -p tests.plugins.warm_host
+# Most of an integration test's time is waiting, so four processes share two cores, each with a broker and a Spark of its own.
+# A file goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests.
+IN_FOUR := -n 4 --dist loadfile --no-loadscope-reorder --durations 10
 # Tests are short: Java's second compiler costs their JVMs more than it gives, and so does code that Spark generates for a
 # handful of records. `make nightly` runs them with both; the demo, campaigns and benchmarks have both too.
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.factoryMode=NO_CODEGEN $${JDK_JAVA_OPTIONS:-}"
@@ -84,17 +87,15 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@$(SUITE) -n 4 --dist worksteal -m "not integration" --ignore tests/integration --ignore tests/test_architecture.py $(ARGS)
 
 .PHONY: test-integration
-# most of a test's time is waiting, so four processes share two cores, each with a broker and a Spark of its own; a file
-# goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(QUICK_JAVA) $(SUITE) -m "integration and not nightly" -n 4 --dist loadfile --no-loadscope-reorder \
-		--durations 10 --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
+	@$(QUICK_JAVA) $(SUITE) -m "integration and not nightly" $(IN_FOUR) \
+		--max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: test-nightly
 test-nightly: .venv/.ready ## every integration test, also those of minutes, with the code that Spark generates and Java optimises
 	@echo "== all integration tests"
-	@$(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --durations 10 $(ARGS)
+	@$(SUITE) -m integration $(IN_FOUR) $(ARGS)
 
 .PHONY: spark-contract
 spark-contract: .venv/.ready ## what is assumed about Spark, one test each: an upgrade of Spark starts here
@@ -140,7 +141,7 @@ faults: .venv/.ready ## kill and disturb the platform while records flow; ARGS="
 
 .PHONY: nightly
 # what takes hours and finds what is rare; the suite has a short form of each
-nightly: .venv/.ready ## long campaigns of faults, the tests of minutes, 100,000 fuzzed records, 100,000 examples of each property, every mutant
+nightly: .venv/.ready ## long campaigns, test-nightly, 100,000 fuzzed records and examples of each property, every mutant
 	@for seed in 1 2 3; do $(PYTHON) -m tests.faults --seed $$seed --faults 20 --events 200000; done
 	@$(PYTHON) -m tests.faults --seed 11 --faults 20 --kinds "kill,kill the JVM of" --together 5 --rate 100 --deadline 10m
 	@$(MAKE) test-nightly fuzz properties mutants

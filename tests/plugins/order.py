@@ -8,6 +8,7 @@ import pytest
 FIRST = (
     "test_campaign.py",
     "test_dead_letters.py",
+    "test_upstream.py",
     "test_real_jobs.py",
     "test_author.py",
     "test_releases.py",

@@ -19,7 +19,7 @@ ODD = ["'", '"', "\\", "a,b", "é", "株🏧", " ", "\n", "$1", "null"]
     ids=["many", "odd", "an empty one", "a separator within", "few", "none"],
 )
 def test_a_list_of_texts_has_just_these(spark: SparkSession, words: Sequence[str]) -> None:
-    python_api.join_texts(spark)
+    python_api.batch_isin_literals()
     asked = [*words, "another", "", "code", "\x1f", None]
     rows = spark.createDataFrame([(word,) for word in asked], "word string")
     given = (F.col("word").isin(list(words)), F.col("word").isin(set(words)), F.col("word").isin(*words))
@@ -30,13 +30,13 @@ def test_a_list_of_texts_has_just_these(spark: SparkSession, words: Sequence[str
 
 @pytest.mark.parametrize("numbers", [list(range(20)), [*map(str, range(20)), 20]])
 def test_a_list_of_anything_else_is_that_of_spark(spark: SparkSession, numbers: list[object]) -> None:
-    python_api.join_texts(spark)
+    python_api.batch_isin_literals()
     [row] = spark.range(3, 4).select(F.col("id").isin(numbers)).collect()
     assert row[0]
 
 
 def test_a_long_list_of_texts_takes_no_message_for_each(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    python_api.join_texts(spark)
+    python_api.batch_isin_literals()
     column: Any = F.col("word")
     sent, client = list[str](), type(column._jc._gateway_client)
     send = client.send_command

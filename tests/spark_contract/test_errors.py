@@ -59,17 +59,19 @@ def test_the_text_of_raise_error_is_part_of_what_the_query_raises(stream: DataFr
     assert f"{UNKNOWN_SCHEMA}:1" in str(caught.value)
 
 
-def test_only_an_expression_that_is_made_with_lines_names_its_line(
+def test_only_an_expression_that_is_made_with_call_sites_names_its_line(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", False)
-    with python_api.lines_named():
+    with python_api.capture_call_sites():
         named = 1 / F.col("id")
-    unnamed = 1 / F.col("id")
-    for expression, has_line in ((named, True), (unnamed, False)):
-        with pytest.raises(ArithmeticException) as caught:
-            spark.range(1).select(expression).collect()
-        assert (Path(__file__).name in str(caught.value)) == has_line
+    with pytest.raises(ArithmeticException) as caught:
+        spark.range(1).select(named).collect()
+    [context] = caught.value.getQueryContext()
+    assert Path(__file__).name in context.callSite()
+    with pytest.raises(ArithmeticException) as caught:
+        spark.range(1).select(1 / F.col("id")).collect()
+    assert Path(__file__).name not in str(caught.value)
 
 
 def test_a_timestamp_beyond_what_the_source_can_read_overflows(spark: SparkSession, kafka: KafkaSettings) -> None:

@@ -81,7 +81,7 @@ def main() -> int:
                 trained = True
                 with suppress(Exception), tempfile.TemporaryDirectory(prefix="lozenge-host-") as folder:
                     train(spark, Path(folder))  # nothing depends on it
-                    logging.logger().info("the training query has ended")
+                    logging.logger().info("warm-up query ended")
     finally:
         server.close()
         if published(given.folder) == address:

@@ -35,11 +35,11 @@ def read(
 ) -> Iterator[Message]:
     """Every record from `starts` (offset by partition) to the end, or the `first` one of each partition.
 
-    The end is where the first open transaction begins. A transaction that was committed may still be open in some of
-    its partitions, since the broker ends it in one after the other. If `settled`, the end is that of every transaction
-    which is open now, so that nothing is missing of what was committed before. Raises BrokerUnavailable.
+    A committed read ends where the first open transaction of a partition begins. That may be one which was committed,
+    since the broker writes the markers of its end into one partition after the other. A `settled` read waits for the
+    transactions that are open when it begins, so it has all that was committed before. Raises BrokerUnavailable.
     """
-    ends = _ends(kafka, topic, starts) if settled else {}
+    ends = {p: end for p, (_, end) in _bounds(kafka, topic, starts, "read_uncommitted").items()} if settled else {}
     with reader(kafka, topic, doing=doing, isolation=isolation) as consumer:
         unread = set(starts)
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -59,13 +59,6 @@ def read(
                 at_end = error is not None and (message.offset() or 0) >= ends.get(message.partition() or 0, 0)
                 if at_end or (first and error is None):
                     unread.discard(message.partition())
-
-
-def _ends(kafka: KafkaSettings, topic: str, asked: Iterable[int]) -> dict[int, int]:
-    """The end of each partition with the records of open transactions."""
-    with reader(kafka, topic, isolation="read_uncommitted") as consumer:
-        found = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=CALL_SECONDS) for p in asked}
-    return {partition: end for partition, (_, end) in found.items()}
 
 
 def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) -> list[T]:
@@ -90,9 +83,12 @@ def retained(kafka: KafkaSettings, topic: str, count: int, begin: int = 0) -> It
 
 def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int, int]]:
     """The earliest offset and the end of each partition; raises BrokerUnavailable."""
-    with reader(kafka, topic) as consumer:
-        whole = [TopicPartition(topic, partition) for partition in range(count)]
-        return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in whole}
+    return _bounds(kafka, topic, range(count), "read_committed")
+
+
+def _bounds(kafka: KafkaSettings, topic: str, asked: Iterable[int], isolation: str) -> dict[int, tuple[int, int]]:
+    with reader(kafka, topic, isolation=isolation) as consumer:
+        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=CALL_SECONDS) for p in asked}
 
 
 def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> dict[int, int]:

@@ -101,7 +101,7 @@ _SETTINGS = {
     "spark.sql.ui.retainedExecutions": "10",
     "spark.python.worker.faulthandler.enabled": "true",
     # Else each call that makes an expression also looks up its line of code: 0.5 s per 300 columns that are added.
-    # The test kit keeps it for readable traces.
+    # The test kit looks it up for expressions of `detect()`, so that their errors name it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # No metastore and no tables: neither may appear in the working directory.
     "spark.sql.catalogImplementation": "in-memory",

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.spark.conf import session_conf
 from lozenge.spark.internals import driver_jvm
-from lozenge.spark.internals.python_api import join_texts, remember_functions
+from lozenge.spark.internals.python_api import batch_isin_literals, remember_functions
 from lozenge.spark.jvm_watch import start_bounded
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
@@ -62,7 +62,7 @@ def spark_session(
     with start_bounded():
         session = builder.getOrCreate()
     remember_functions(session)
-    join_texts(session)
+    batch_isin_literals()
     return session
 
 

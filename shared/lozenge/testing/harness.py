@@ -29,7 +29,7 @@ from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
 from lozenge.protocol.coverage import Versions
-from lozenge.spark.internals.python_api import lines_named
+from lozenge.spark.internals.python_api import capture_call_sites
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
 from lozenge.testing.table_rows import complete
@@ -134,7 +134,7 @@ class Harness:
         return self._operator(result)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        with lines_named():
+        with capture_call_sites():
             return detect(self._loaded.name, self._loaded, events, self._settings, self._tables)
 
     def _operator(self, result: "DataFrame | Fold[Any]") -> Operator:

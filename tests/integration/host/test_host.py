@@ -173,8 +173,8 @@ def test_two_that_need_a_host_at_once_start_one_which_keeps_nothing_of_its_clien
     (folder,) = {Path(each.communicate()[0].strip()) for each in starting}
     running = published(folder)
     assert running is not None
-    # the threads of the training query end minutes later
-    wait_for(lambda: "the training query has ended" in (folder / LOG).read_text(), "the end of its training query")
+    # the threads of the warm-up query end minutes later
+    wait_for(lambda: "warm-up query ended" in (folder / LOG).read_text(), "the end of its warm-up query")
     _expect_nothing_to_stay(folder)
     with client(folder, "survives-not", "stream") as lost:
         lost.says()

@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.sql import SparkSession
 
-from lozenge import Event, Settings, State, fold
+from lozenge import Event, Fold, Settings, State, fold
 from lozenge.contracts.avro import Codec, schema_id
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
@@ -98,6 +98,10 @@ def each(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
     yield Alert(reason=f"{event.card_id} {state.n}")
 
 
+_NO_FRAME: Any = None
+COUNTING: Fold[Count] = fold(_NO_FRAME, by="card_id", state=Count, step=each, expires=timedelta(days=1))
+
+
 class PythonBuilder:
     """Makes the operator, and evaluates ranges, as `QueryBuilder` does by Spark."""
 
@@ -114,9 +118,7 @@ class PythonBuilder:
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         if self._loaded.declaration.stateless:
             return Above(getattr(self.settings, "limit", 0.0))
-        no_frame: Any = None
-        counting = fold(no_frame, by="card_id", state=Count, step=each, expires=timedelta(days=1))
-        return FoldOperator(counting, self.settings, "card_id", self._identity.state, offsets.keys())
+        return FoldOperator(COUNTING, self.settings, "card_id", self._identity.state, offsets.keys())
 
     @property
     def versions(self) -> Versions:

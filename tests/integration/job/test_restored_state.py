@@ -2,47 +2,31 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import timedelta
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from lozenge import Settings, fold
+from lozenge import Settings
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import Topic
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.testing import events
-from lozenge.testing.events import event_table
-from tests.integration.job.sparkless import Count, each
-from tests.streams import AUTH
+from tests.fold_batches import batch
+from tests.integration.job.sparkless import COUNTING
 
 pytestmark = pytest.mark.integration
 TOPIC, PARTITIONS = "restored-state", range(4)
 
 
 def a_count() -> FoldOperator:
-    no_frame: Any = None
-    counting = fold(no_frame, by="card_id", state=Count, step=each, expires=timedelta(days=1))
-    return FoldOperator(counting, Settings(), "card_id", TOPIC, PARTITIONS)
-
-
-def events_of_every_card(number: int) -> pa.Table:
-    """As Spark hands them over, of cards in several partitions."""
-    given = [{"card_id": f"card_{card}", "event_id": f"{number}-{card}"} for card in range(12)]
-    table = event_table(events(given), "card_id", AUTH).drop(["raw"])
-    own: Any = table.column("_input").combine_chunks()
-    for name in ("partition", "offset", "traceparent", "arrived"):
-        table = table.append_column(f"_input_{name}", own.field(name))
-    return table.drop(["_input"])
+    return FoldOperator(COUNTING, Settings(), "card_id", TOPIC, PARTITIONS)
 
 
 def counted(operator: FoldOperator, number: int) -> set[int]:
     """To what the next event of every card counts."""
-    drafts = operator.process(events_of_every_card(number)).alerts
+    events = batch([{"card_id": f"card_{card}", "event_id": f"{number}-{card}"} for card in range(12)])
+    drafts = operator.process(events).alerts
     assert len(drafts) == 12
     return {int(draft.alert.reason.split()[-1]) for draft in drafts}
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from lozenge.process.logging import logger
 from lozenge.spark.internals import driver_jvm, queries
 from lozenge.spark.internals.driver_jvm import java
-from lozenge.spark.internals.python_api import join_texts, remember_functions
+from lozenge.spark.internals.python_api import batch_isin_literals, remember_functions
 
 CLIENT = "LOZENGE_HOST_CLIENT"
 """The variable that names the client of a Python worker."""
@@ -96,7 +96,7 @@ def connected(port: int, token: str, client: str) -> SparkSession:
     context.environment = _WorkerEnvironment(context.environment, client)
     session = SparkSession(context, jsparkSession=jsession)
     remember_functions(session)
-    join_texts(session)
+    batch_isin_literals()
     return session
 
 

@@ -19,7 +19,9 @@ _LOOKED_UP = (
     "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
 )
 """Java classes as PySpark names them at each call that makes a column."""
-_BETWEEN, _LIST_OF, _LONG = "\x1f", "lozenge_list_of", 6
+_SEPARATOR = "\x1f"
+_LONG_LIST = 6
+"""From so many literals on, one message with all of them is fewer messages."""
 
 
 def read_types_without_session() -> None:
@@ -42,8 +44,8 @@ def read_types_without_session() -> None:
 
 
 @contextmanager
-def lines_named() -> Iterator[None]:
-    """Lets column expressions that are made within the block name their line of Python when they fail.
+def capture_call_sites() -> Iterator[None]:
+    """Lets a column expression that is made within the block name its line of Python when it fails.
 
     It takes several messages to the JVM for each, so it is for an author's expressions and not for the platform's.
     Assumes that PySpark keeps whether it does in a variable of the process, as its first session was set.
@@ -70,36 +72,33 @@ def remember_functions(spark: SparkSession) -> None:
             setattr(jvm, name, _Methods(found))
 
 
-def join_texts(spark: SparkSession) -> None:
-    """Lets `Column.isin` send a long list of texts to the JVM as one.
+def batch_isin_literals() -> None:
+    """Lets `Column.isin` send a long list of string literals in one message, in every session of this process.
 
-    Else each text is three messages: half of all that a mapping with codes of currencies and countries takes.
+    Else each literal is three messages: half of all that a mapping with codes of currencies and countries takes.
 
     Assumes that PySpark's class of columns keeps Java's at `_jc`, and that this has `isInCollection`.
     """
-    jvm = java(spark)
-    tokens, list_of = jvm.java.util.StringTokenizer, jvm.java.util.Collections.list
-    setattr(jvm, _LIST_OF, lambda texts: list_of(tokens(_BETWEEN.join(texts), _BETWEEN)))
     kind: Any = importlib.import_module("pyspark.sql.classic.column").Column
     own = kind.isin
-    if hasattr(own, _LIST_OF):
+    if hasattr(own, "batches_literals"):
         return
 
     @functools.wraps(own)
     def isin(column: Any, *values: Any) -> Any:
-        texts = values[0] if len(values) == 1 and isinstance(values[0], list | set) else values
-        context: Any = SparkContext._active_spark_context
-        joined = vars(context._jvm).get(_LIST_OF) if context is not None else None
-        if joined is None or is_debugging_enabled() or len(texts) < _LONG or not all(map(_is_plain, texts)):
+        literals = values[0] if len(values) == 1 and isinstance(values[0], list | set) else values
+        if len(literals) < _LONG_LIST or is_debugging_enabled() or not all(map(_is_plain, literals)):
             return own(column, *values)
-        return kind(column._jc.isInCollection(joined(texts)))
+        context: Any = SparkContext._active_spark_context
+        tokens = getattr(context._jvm, "java.util.StringTokenizer")(_SEPARATOR.join(literals), _SEPARATOR)
+        return kind(column._jc.isInCollection(getattr(context._jvm, "java.util.Collections").list(tokens)))
 
-    setattr(isin, _LIST_OF, True)
+    isin.batches_literals = True  # type: ignore[attr-defined]
     kind.isin = isin
 
 
 def _is_plain(value: object) -> bool:
-    return type(value) is str and value != "" and _BETWEEN not in value
+    return type(value) is str and value != "" and _SEPARATOR not in value
 
 
 class _Methods:

@@ -1,11 +1,10 @@
 """A fold over Arrow batches keeps, transfers and writes its state; its alerts do not depend on the batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 
 from lozenge import Alert, Event, Settings, State, Timer, fold
@@ -17,8 +16,9 @@ from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.streams.definition import StreamDefinition
-from lozenge.testing import events, run_fold
-from lozenge.testing.events import PartialEvent, event_table
+from lozenge.testing import run_fold
+from lozenge.testing.events import PartialEvent
+from tests.fold_batches import batch
 from tests.merged_streams import BY_CARD
 from tests.streams import AUTH
 
@@ -59,15 +59,6 @@ THIRDS: Fold[Count] = fold(
 
 def operator() -> FoldOperator:
     return FoldOperator(THIRDS, Settings(), "card_id", "lozenge.state.test.v1", PARTITIONS)
-
-
-def batch(partials: Sequence[PartialEvent], stream: StreamDefinition = AUTH, key: str = "card_id") -> pa.Table:
-    """The events as Spark hands them over, with the platform's columns flattened."""
-    table = event_table(events(partials, stream), key, stream).drop(["raw"])
-    own: Any = table.column("_input").combine_chunks()
-    for name in ("partition", "offset", "traceparent", "arrived"):
-        table = table.append_column(f"_input_{name}", own.field(name))
-    return table.drop(["_input"])
 
 
 def stored(operator: FoldOperator, state: dict[tuple[int, bytes], bytes]) -> None:
