@@ -19,6 +19,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read
 
 READ_SECONDS = 20.0
+LOOK_SECONDS = 2.0
 R = TypeVar("R")
 M = TypeVar("M", bound=BaseModel)
 
@@ -76,13 +77,16 @@ class CompactedTopic(Generic[R]):
     ) -> None:
         """`decode` makes a row of a key and a value, and raises on any other record.
 
-        `on_end` is called whenever the end is reached. Then `rows` has all of each transaction or nothing of it, if
-        the transactions of the topic never overlap.
+        `on_end` is called whenever the topic's end is reached, or what was its end at an earlier look: a topic that is
+        written all the time is never seen at its end. Then `rows` has all of each transaction or nothing of it, if the
+        transactions of the topic never overlap.
         """
         self._topic, self._decode, self._on_end, self._bootstrap = topic, decode, on_end, kafka.bootstrap
         self.rows: dict[str, R] = {}
         self.position = self.changed = 0
-        self._at_end = False
+        self._caught_up = False
+        self._next_end: int | None = None
+        """The end of what was committed when records came last, while it is not reached."""
         self._consumer = Consumer(
             kafka.client(
                 group_id="lozenge-compacted",
@@ -102,12 +106,12 @@ class CompactedTopic(Generic[R]):
         self.close()
 
     def catch_up(self, timeout: float = READ_SECONDS) -> Iterator[str]:
-        """Reads to the topic's end as it is when that is first seen; yields the keys that changed.
+        """Reads to the topic's end as it is when its first records come; yields the keys that changed.
 
         Raises BrokerUnavailable if no record comes, and no end is seen, for `timeout` seconds.
         """
         last_read = time.monotonic()
-        while not self._at_end:
+        while not self._caught_up:
             for key in self.poll(0.02):
                 last_read = time.monotonic()
                 yield key
@@ -119,14 +123,17 @@ class CompactedTopic(Generic[R]):
 
         A record that is no row is logged and skipped; the row of its key stays. A broker that is away brings nothing.
         """
+        behind = False
         for message in self._consumer.consume(500, timeout):
-            error = message.error()
+            error, offset = message.error(), message.offset() or 0
+            at_end = error is not None and error.code() == KafkaError._PARTITION_EOF
+            if at_end or (error is None and self._next_end is not None and offset >= self._next_end):
+                self._caught_up, self._next_end = True, None
+                self._on_end()
+            behind = not at_end
             if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    self._at_end = True
-                    self._on_end()
                 continue
-            self.position = (message.offset() or 0) + 1
+            self.position = offset + 1
             key = (message.key() or b"").decode(errors="replace")
             if message.value() is None:
                 self.rows.pop(key, None)
@@ -136,10 +143,19 @@ class CompactedTopic(Generic[R]):
                 continue
             self.changed = self.position
             yield key
+        if behind and self._next_end is None:
+            self._next_end = self._end_of_what_is_committed()
 
     def close(self) -> None:
         """Closes the connection."""
         self._consumer.close()
+
+    def _end_of_what_is_committed(self) -> int | None:
+        """Every transaction below it has ended; None if the broker does not say."""
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=LOOK_SECONDS)[1]
+        except KafkaException:
+            return None
 
     def _unanswered(self, seconds: float) -> BrokerUnavailable:
         try:

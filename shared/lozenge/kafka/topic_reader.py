@@ -19,8 +19,8 @@ T = TypeVar("T")
 CALL_SECONDS = 10.0
 TAIL_STEP = 1_000
 FETCH_SECONDS = 15.0
-DEADLINE_SECONDS = 600.0
-"""How long a read may take before the broker counts as lost."""
+SILENCE_SECONDS = 600.0
+"""After this long without a record before the end, the broker counts as lost."""
 
 
 def read(
@@ -35,30 +35,35 @@ def read(
 ) -> Iterator[Message]:
     """Every record from `starts` (offset by partition) to the end, or the `first` one of each partition.
 
-    A committed read ends where the first open transaction of a partition begins. That may be one which was committed,
-    since the broker writes the markers of its end into one partition after the other. A `settled` read waits for the
+    The end is that of the moment when the read begins, so a topic that is written all the time has one. For a committed
+    read it is where the first open transaction of a partition begins. That may be one which was committed, since the
+    broker writes the markers of its end into one partition after the other. A `settled` read waits for the
     transactions that are open when it begins, so it has all that was committed before. Raises BrokerUnavailable.
     """
-    ends = {p: end for p, (_, end) in _bounds(kafka, topic, starts, "read_uncommitted").items()} if settled else {}
+    ends = _bounds(kafka, topic, starts, "read_uncommitted") if settled else {}
     with reader(kafka, topic, doing=doing, isolation=isolation) as consumer:
-        unread = set(starts)
-        deadline = time.monotonic() + DEADLINE_SECONDS
         consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
+        ends = ends or _watermarks(consumer, topic, starts)
+        unread = {partition for partition, start in starts.items() if start != ends[partition][1]}
+        deadline = time.monotonic() + SILENCE_SECONDS
         while unread:
             if time.monotonic() > deadline:
                 raise BrokerUnavailable(
-                    f"{doing} {topic}: not done in {DEADLINE_SECONDS:.0f} s",
+                    f"{doing} {topic}: no record in {SILENCE_SECONDS:.0f} s",
                     hint=f"check the broker at {kafka.bootstrap}",
                 )
             for message in consumer.consume(10_000, 0.05):
-                error = message.error()
+                error, partition = message.error(), message.partition() or 0
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                if error is None and (message.partition() in unread or not first):
+                if partition not in unread:
+                    continue
+                at_end = (message.offset() or 0) >= ends[partition][1]
+                if error is None and not at_end:
                     yield message
-                at_end = error is not None and (message.offset() or 0) >= ends.get(message.partition() or 0, 0)
-                if at_end or (first and error is None):
-                    unread.discard(message.partition())
+                    deadline = time.monotonic() + SILENCE_SECONDS
+                if at_end or (first and error is None) or (error is not None and not settled):
+                    unread.discard(partition)
 
 
 def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) -> list[T]:
@@ -88,7 +93,12 @@ def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int,
 
 def _bounds(kafka: KafkaSettings, topic: str, asked: Iterable[int], isolation: str) -> dict[int, tuple[int, int]]:
     with reader(kafka, topic, isolation=isolation) as consumer:
-        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=CALL_SECONDS) for p in asked}
+        return _watermarks(consumer, topic, asked)
+
+
+def _watermarks(consumer: Consumer, topic: str, asked: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Of each partition, its earliest offset and its end by the consumer's isolation."""
+    return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=CALL_SECONDS) for p in asked}
 
 
 def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> dict[int, int]:

@@ -1,13 +1,14 @@
 """A topic is read to its end, from its tail, or for the first record of each partition."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import islice
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts.topics import Topic
-from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, record_at, tail
@@ -115,3 +116,57 @@ def test_a_record_is_shown_whatever_its_producer_takes_for_a_timestamp(kafka: Ka
         ("1772366400000000 ms, in the year 58134", {"amount": 1}),
         ("1772366400000000000 ms, in the year 56166025", {"amount": 1}),
     ]
+
+
+def test_a_read_ends_where_the_topic_ended_when_it_began(kafka: KafkaSettings) -> None:
+    topic = "read-while-it-is-written"
+    ensure_topics(kafka, [Topic(topic, 2)])
+    producer = Producer(kafka.client())
+
+    def write(partition: int, value: bytes) -> None:
+        producer.produce(topic, value, partition=partition)
+        assert producer.flush(30) == 0
+
+    for partition in (0, 0, 1):
+        write(partition, b"before")
+    found = []
+    for message in islice(read(kafka, topic, {0: 0, 1: 0}), 100):
+        found.append(message.value())
+        write(0, b"during")
+        write(1, b"during")
+    assert found == [b"before"] * 3
+
+
+def test_a_compacted_topic_that_is_written_all_the_time_has_ends_with_whole_transactions(kafka: KafkaSettings) -> None:
+    topic = "followed-while-it-is-written"
+    ensure_topics(kafka, [Topic(topic, 1)])
+    producer = Producer(kafka.client(transactional_id=topic))
+    producer.init_transactions()
+    ends = list[tuple[bytes | None, ...]]()
+
+    def write(value: int) -> None:
+        """A transaction that is open while the one before it is read."""
+        if value:
+            producer.commit_transaction()
+        producer.begin_transaction()
+        for key in (b"a", b"b"):
+            producer.produce(topic, str(value).encode(), key)
+        producer.flush(30)
+
+    with CompactedTopic(
+        kafka, topic, lambda key, value: value, lambda: ends.append((rows.rows.get("a"), rows.rows.get("b")))
+    ) as rows:
+        for value in range(3):
+            write(value)
+        written = 3
+        for _ in islice(rows.catch_up(), 100):
+            write(written)
+            written += 1
+        assert written < 20, "it caught up with what was there"
+        while len(ends) < 5:
+            for _ in rows.poll(0.1):
+                write(written)
+                written += 1
+        producer.abort_transaction()
+    assert all(a == b for a, b in ends)
+    assert len({a for a, _ in ends}) > 2
