@@ -22,8 +22,9 @@ from lozenge_deploy.cli.options import (
 )
 from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest, show_cost, show_warnings
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
-from lozenge_deploy.supervision.processes import NICE
 
+NICE = 5
+"""Building and testing use processors and must not slow down what runs, but must end on a busy machine too."""
 STATE = Annotated[str | None, typer.Option(help="State policy: keep, rebuild or fresh; by default as declared.")]
 TEST_LIMIT = Annotated[str, typer.Option(help="The time that its tests may take, unless they have passed before.")]
 WATCH = Annotated[str, typer.Option(help='Watch window, such as "5m": it is rolled back if unhealthy meanwhile.')]

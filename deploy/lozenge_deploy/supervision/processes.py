@@ -6,7 +6,7 @@ import os
 import psutil
 
 NICE = 10
-"""A start, a build and its tests must not slow down what runs, and must end on a busy machine too."""
+"""A starting JVM must not slow down the running ones; see `raise_priority`."""
 CLOCK_SECONDS = 2.0
 """Two readings of one process's start time differ by less, even if the clock was set in between."""
 

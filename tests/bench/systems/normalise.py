@@ -4,13 +4,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lozenge_upstream.settings import UpstreamSettings
 from tests.bench.harness.system import BACKLOG, IN_TRANSACTIONS, NORMALISE, Guarantees, Role, Start, System
 from tests.bench.systems.environments import python
 
 PROGRAMS = Path(__file__).with_name("programs")
+LARGEST_BATCH = UpstreamSettings.model_fields["max_offsets"].default
 SHORTEST_TRIGGER_SECONDS = 0.001
 BATCHES = 10
-"""Several, or there would be no rate to measure; of a million records each is as large as by default."""
+"""Several at least, or there would be no rate to measure; none is larger than by default."""
 
 
 def upstream(start: Start) -> list[str]:
@@ -18,7 +20,7 @@ def upstream(start: Start) -> list[str]:
     variables = {
         "LOZENGE_UPSTREAM_REKEYS": "[]",
         "LOZENGE_UPSTREAM_MODE": "micro-batch",
-        "LOZENGE_UPSTREAM_MAX_OFFSETS": max(1, start.backlog // BATCHES),
+        "LOZENGE_UPSTREAM_MAX_OFFSETS": max(1, min(LARGEST_BATCH, start.backlog // BATCHES)),
         "LOZENGE_UPSTREAM_TRIGGER_SECONDS": SHORTEST_TRIGGER_SECONDS,
     }
     given = [f"{name}={value}" for name, value in variables.items()]
