@@ -86,7 +86,7 @@ class CompactedTopic(Generic[R]):
         self.position = self.changed = 0
         self._caught_up = False
         self._next_end: int | None = None
-        """The end of what was committed when records came last, while it is not reached."""
+        """The last stable offset when records came last, until it is reached."""
         self._consumer = Consumer(
             kafka.client(
                 group_id="lozenge-compacted",
@@ -144,13 +144,13 @@ class CompactedTopic(Generic[R]):
             self.changed = self.position
             yield key
         if behind and self._next_end is None:
-            self._next_end = self._end_of_what_is_committed()
+            self._next_end = self._last_stable_offset()
 
     def close(self) -> None:
         """Closes the connection."""
         self._consumer.close()
 
-    def _end_of_what_is_committed(self) -> int | None:
+    def _last_stable_offset(self) -> int | None:
         """Every transaction below it has ended; None if the broker does not say."""
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=LOOK_SECONDS)[1]
