@@ -20,6 +20,10 @@ from lozenge.spark.internals.gateways import CLIENT
 
 _GREETING_SECONDS = 10.0
 """A client sends its request at once."""
+_OLDEST = 2
+"""The generation that only a full collection has."""
+_COLLECTION_SECONDS = 0.05
+"""A full collection of a host takes about as long."""
 
 
 class ClientGateway(Protocol):
@@ -98,7 +102,7 @@ class HostServer:
                 return
             with suppress(OSError):
                 self._lease(connection, request)
-            gc.collect()  # py4j's objects are in cycles, and the JVM keeps what they stand for as long as they exist
+            _collect()  # py4j's objects are in cycles, and the JVM keeps what they stand for as long as they exist
 
     def _lease(self, connection: socket.socket, request: Request) -> None:
         """Lets a client in once the previous instances of its app are gone, and waits for its end."""
@@ -154,3 +158,20 @@ class HostServer:
 
 def _answer(connection: socket.socket, grant: Grant) -> None:
     connection.sendall(msgspec.json.encode(grant) + b"\n")
+
+
+def _collect() -> None:
+    """Has a full collection begin after the call: `gc.collect` alone does nothing while another one runs."""
+    began = threading.Event()
+
+    def starts(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == _OLDEST:
+            began.set()
+
+    gc.callbacks.append(starts)
+    try:
+        gc.collect()
+        while not began.wait(_COLLECTION_SECONDS):
+            gc.collect()
+    finally:
+        gc.callbacks.remove(starts)

@@ -124,6 +124,43 @@ def test_a_host_keeps_no_object_of_a_client_that_is_gone(server: HostServer, gat
         gc.enable()
 
 
+class Finalised:
+    """A garbage cycle; the collection that finds it says so, and waits."""
+
+    def __init__(self) -> None:
+        self.itself, self.found, self.may_end = self, threading.Event(), threading.Event()
+
+    def __del__(self) -> None:
+        self.found.set()
+        assert self.may_end.wait(30)
+
+
+def test_a_client_that_goes_during_a_collection_leaves_no_object(server: HostServer, gateways: Gateways) -> None:
+    """Python has one collection at a time, and a call for a second one returns at once."""
+    lease, _ = ask(server.address)
+    cycle = gateways.all.pop()
+    kept = weakref.ref(cycle)
+    vars(cycle)["itself"] = cycle
+    del cycle
+    garbage = Finalised()
+    found, may_end = garbage.found, garbage.may_end
+    gc.disable()
+    try:
+        del garbage
+        other = threading.Thread(target=gc.collect)
+        other.start()
+        assert found.wait(30)
+        lease.close()
+        until(lambda: server.clients == 0, "the end of the client")
+        assert kept() is not None
+        may_end.set()
+        until(lambda: kept() is None, "the end of what the host had of the client")
+        other.join(30)
+    finally:
+        may_end.set()
+        gc.enable()
+
+
 def test_clients_have_names_of_their_own(server: HostServer) -> None:
     with ask(server.address, "a")[0], ask(server.address, "a")[0] as second:
         assert second
