@@ -23,7 +23,7 @@ def main(timing: LeaseTiming = TIMING) -> int:
     logging.configure("agent")
     try:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-        agent = Agent(KafkaSettings.load(), folder, timing=timing)
+        agent = Agent(KafkaSettings.load(), folder, timing=timing, first_host=Path(sys.executable))
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code

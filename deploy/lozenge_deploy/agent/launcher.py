@@ -31,13 +31,20 @@ class _Prepared:
 
 
 class Launcher:
-    """Used by one thread. A release is immutable, so its environment is built once."""
+    """Used by one thread. A release is immutable, so its environment is built once.
 
-    def __init__(self, kafka: KafkaSettings, releases: Releases, hosts: HostPool) -> None:
+    With a Python for `first_host`, `hosts` keeps one that waits for the first detector.
+    """
+
+    def __init__(
+        self, kafka: KafkaSettings, releases: Releases, hosts: HostPool, first_host: Path | None = None
+    ) -> None:
         self._kafka, self._releases, self._hosts = kafka, releases, hosts
         self._workers = ThreadPoolExecutor(1, "environments")
         self._prepared: dict[tuple[str, str], Future[_Prepared]] = {}
         self._fingerprints: dict[Path, Future[str]] = {}
+        if first_host is not None:
+            self._workers.submit(_keep_first, hosts, first_host)
 
     def found(self, folder: Path) -> list[JobProcess]:
         """Every job below the folder of a detector, the newest generation first."""
@@ -138,6 +145,10 @@ def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
     memory_mb, cores = _resources(spec, declaration)
     wanted = spec.isolation or declaration.isolation
     return wanted is not Isolation.OWN and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
+
+
+def _keep_first(hosts: HostPool, python: Path) -> None:
+    hosts.first = python, _fingerprint(python)
 
 
 def _fingerprint(python: Path) -> str:

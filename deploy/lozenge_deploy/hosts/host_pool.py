@@ -36,6 +36,7 @@ class HostPool:
     """Used by one thread, and never blocks it. Hosts outlive the pool; the next one for the folder adopts them.
 
     `environment` is what a host is started with, `size` its JVM (`default_size` if None). `clock` gives Unix seconds.
+    Once `first` is set, by any thread, a host of this Python and fingerprint waits for a detector while none runs.
     """
 
     def __init__(
@@ -51,15 +52,22 @@ class HostPool:
         self._limits, self._clock = limits, clock
         self._hosts: dict[str, RunningHost] = {}
         self._suspicions = Suspicions(limits.suspect_seconds)
+        self.first: tuple[Path, str] | None = None
         self._ticked_at = self._start_after = 0.0
         self._problem = ""
         self._number = 0
         self.adopt()
 
     def adopt(self) -> None:
-        """Takes the hosts that another pool has started below the folder."""
+        """Takes the hosts that another pool has started below the folder, if they still run."""
         for found in host_processes(self._folder):
-            self._hosts.setdefault(found.name, RunningHost(found, used_at=self._clock()))
+            if found.name in self._hosts:
+                continue
+            if found.alive():
+                self._hosts[found.name] = RunningHost(found, used_at=self._clock())
+            else:
+                logger().info(f"Spark host {found.name} has ended while no agent ran")
+                found.discard()
         self._number = max([self._number, *(int(log.parent.name[1:]) for log in host_logs(self._folder))])
 
     def has_room(self, need: Need, python: Path) -> bool:
@@ -116,9 +124,10 @@ class HostPool:
             host.tend(now, self._limits)
         if any(host.process.ready() for host in self._hosts.values()):
             self._problem = ""
-        for name in surplus(self._views(), self._limits):
+        python, first = self.first if self.first is not None and not jobs else (None, None)
+        for name in surplus(self._views(), self._limits, first):
             self._hosts[name].end(now)
-        self._keep_spare()
+        self._keep_spare(python, first)
 
     def close(self) -> None:
         """Ends the hosts without a detector; the others keep running."""
@@ -132,11 +141,11 @@ class HostPool:
     def _views(self) -> list[HostView]:
         return [host.view(self._clock()) for host in self._hosts.values() if host.process.alive()]
 
-    def _keep_spare(self) -> None:
+    def _keep_spare(self, python: Path | None, first: str | None) -> None:
         free_mb = psutil.virtual_memory().available // 2**20 - self._size.memory_mb // 2
-        wanted = wants_spare(self._views(), free_mb, self._limits)
+        wanted = wants_spare(self._views(), free_mb, self._limits, first)
         known = (host.python for host in self._hosts.values() if host.process.record.fingerprint == wanted)
-        python = next((python for python in known if python is not None), None)
+        python = python or next((python for python in known if python is not None), None)
         if wanted is not None and python is not None and self._clock() >= self._start_after:
             self._start(wanted, python)
 
@@ -159,11 +168,10 @@ class HostPool:
         """Kills what is left of a host that has ended, and remembers who was on it."""
         host.process.kill()
         if not host.process.ready():
-            error = host.process.last_error()
-            self._start_failed(f"Spark host {name} has ended before it was ready: {error}")
+            self._start_failed(f"Spark host {name} has ended before it was ready: {host.why_ended()}")
         elif host.ending_since is None:
             detectors = sorted(host.detectors)
-            logger().error(f"Spark host {name} has ended: {host.process.last_error()}", detectors=detectors)
+            logger().error(f"Spark host {name} has ended: {host.why_ended()}", detectors=detectors)
             self._suspicions.host_ended(name, detectors, self._clock())
         del self._hosts[name]
         host.process.discard()

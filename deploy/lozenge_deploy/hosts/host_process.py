@@ -90,7 +90,7 @@ class HostProcess:
             (self.folder / name).unlink(missing_ok=True)
 
     def last_error(self) -> str:
-        """Why it ended, as far as its log says."""
+        """The newest error in its log, else its last line; "" if it has none."""
         return last_error(self.log).message
 
 

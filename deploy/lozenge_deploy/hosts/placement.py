@@ -24,7 +24,7 @@ class Limits:
     capacity: int = 20
     age_seconds: float = 7 * 86_400.0
     placements: int = 1_000
-    start_seconds: float = 120.0
+    start_seconds: float = 300.0
     idle_seconds: float = 60.0
     spare_from: int = 4
     spare_free_mb: int = 4_096
@@ -96,21 +96,27 @@ def is_awaited(need: Need, hosts: Sequence[HostView]) -> bool:
     return any(host.phase is HostPhase.STARTING and host.fingerprint == need.fingerprint for host in hosts)
 
 
-def wants_spare(hosts: Sequence[HostView], free_mb: int, limits: Limits = LIMITS) -> str | None:
+def wants_spare(
+    hosts: Sequence[HostView], free_mb: int, limits: Limits = LIMITS, first: str | None = None
+) -> str | None:
     """The fingerprint that a spare host is to be started with; None if none is wanted.
 
-    A spare has no detector. After the death of a host its detectors start there within a second each.
+    A spare has no detector. After the death of a host its detectors start there within a second each. `first` is the
+    fingerprint of the spare that waits for the first detector; None if a detector runs.
     """
-    fingerprint = _spare_fingerprint(hosts, limits)
+    fingerprint = first or _spare_fingerprint(hosts, limits)
     if fingerprint is None or free_mb < limits.spare_free_mb:
         return None
     is_there = any(host.fingerprint == fingerprint and _may_be_spare(host) for host in hosts)
     return None if is_there else fingerprint
 
 
-def surplus(hosts: Sequence[HostView], limits: Limits = LIMITS) -> Collection[str]:
-    """The hosts that are to end: without a detector for a while, or at once if they are left, but for one spare."""
-    fingerprint = _spare_fingerprint(hosts, limits)
+def surplus(hosts: Sequence[HostView], limits: Limits = LIMITS, first: str | None = None) -> Collection[str]:
+    """The hosts that are to end: without a detector for a while, or at once if they are left, but for one spare.
+
+    `first` as in `wants_spare`.
+    """
+    fingerprint = first or _spare_fingerprint(hosts, limits)
     spares = [host for host in hosts if host.fingerprint == fingerprint and _may_be_spare(host)]
     spare = min(spares, key=lambda host: host.age_seconds, default=None)
     return {

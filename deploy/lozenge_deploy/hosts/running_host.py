@@ -16,6 +16,7 @@ class RunningHost:
     """`detectors` are those that run there, with their weights. `draining` is why they are to move; "" if they are not.
 
     `python` has started it; None if another agent did. Times are Unix seconds.
+    It was killed if it did not listen after `overdue_seconds`.
     """
 
     process: HostProcess
@@ -25,6 +26,7 @@ class RunningHost:
     draining: str = ""
     used_at: float = 0.0
     ending_since: float | None = None
+    overdue_seconds: float | None = None
 
     def view(self, now: float) -> HostView:
         """The host as `placement` sees it."""
@@ -43,7 +45,7 @@ class RunningHost:
         """Kills it if it does not begin or end in time, and drains it if there is a reason."""
         process = self.process
         if not process.ready() and now - process.record.started_at > limits.start_seconds:
-            logger().error(f"Spark host {process.name} is not ready after {limits.start_seconds:g} s: killed")
+            self.overdue_seconds = limits.start_seconds
             process.kill()
         if self.ending_since is not None and now - self.ending_since > END_SECONDS:
             process.kill()
@@ -51,9 +53,17 @@ class RunningHost:
             self.draining = reason
             logger().info(f"draining Spark host {process.name}: {reason}", detectors=sorted(self.detectors))
 
+    def why_ended(self) -> str:
+        """As far as it is known."""
+        if self.overdue_seconds is not None:
+            return f"it was killed, since it did not listen after {self.overdue_seconds:g} s"
+        said = self.process.last_error()
+        return f"its log says last: {said}" if said else "its log says nothing"
+
     def end(self, now: float) -> None:
         """Asks it to end, once."""
         if self.ending_since is None:
             self.ending_since = now
             self.draining = self.draining or "nothing runs there"
+            logger().info(f"ending Spark host {self.process.name}: {self.draining}")
             self.process.terminate()

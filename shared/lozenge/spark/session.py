@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.spark.conf import session_conf
 from lozenge.spark.internals import driver_jvm
+from lozenge.spark.internals.local_files import let_snapshots_be_copied
 from lozenge.spark.internals.python_api import batch_isin_literals, remember_functions
 from lozenge.spark.jvm_watch import start_bounded
 from lozenge.toolchain.jars import jars
@@ -61,6 +62,8 @@ def spark_session(
     threading.Thread(target=_import_ahead, daemon=True).start()
     with start_bounded():
         session = builder.getOrCreate()
+    if master is None:
+        let_snapshots_be_copied(session)
     remember_functions(session)
     batch_isin_literals()
     return session

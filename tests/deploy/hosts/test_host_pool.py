@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lozenge.errors import SparkGone
@@ -34,9 +35,11 @@ class Hosts:
         self.pools: list[HostPool] = []
         self.pool = self.new_pool()
 
-    def new_pool(self, limits: Limits = LIMITS) -> HostPool:
+    def new_pool(self, limits: Limits = LIMITS, first: str | None = None) -> HostPool:
         environment = os.environ | {"PYTHONPATH": ""}
         self.pool = HostPool(self.folder, environment, limits=limits, clock=lambda: self.now)
+        if first is not None:
+            self.pool.first = self.python, first
         self.pools.append(self.pool)
         return self.pool
 
@@ -94,7 +97,7 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
     until(lambda: not found.running())
     for pool in found.pools:  # each reaps what it started
         found.now += LIMITS.start_seconds
-        pool.tick([])
+        pool.tick(found.jobs)
 
 
 def test_detectors_share_one_host_until_it_is_full(hosts: Hosts) -> None:
@@ -121,6 +124,41 @@ def test_a_host_ends_once_nothing_has_run_there_for_a_while(hosts: Hosts) -> Non
     until(lambda: not hosts.running())
     hosts.tick()
     assert host_processes(hosts.folder) == []
+
+
+def test_the_first_detector_finds_a_host_that_waits_for_it(hosts: Hosts) -> None:
+    hosts.new_pool(Limits(spare_from=100, spare_free_mb=0), first="f")
+    hosts.tick()
+    hosts.tick(LIMITS.idle_seconds + 1)
+    assert hosts.running() == {"h1"}
+    assert hosts.run("a") == "h1"
+    hosts.tick()
+    assert hosts.running() == {"h1"}
+
+
+def test_no_host_waits_where_detectors_have_jvms_of_their_own(hosts: Hosts) -> None:
+    hosts.new_pool(Limits(spare_from=100, spare_free_mb=0), first="f")
+    hosts.tick()
+    until(lambda: hosts.process("h1").ready())
+    hosts.run("a")
+    hosts.jobs = [msgspec.structs.replace(job, spark_host="") for job in hosts.jobs]
+    hosts.tick(LIMITS.idle_seconds + 1)
+    hosts.tick(LIMITS.idle_seconds + 1)
+    until(lambda: not hosts.running())
+
+
+def test_a_host_that_ended_while_no_agent_ran_is_no_failure(hosts: Hosts) -> None:
+    hosts.run("a")
+    process = hosts.process("h1")
+    process.terminate()
+    until(lambda: not process.alive())
+    hosts.jobs = []
+    hosts.new_pool()
+    hosts.tick()
+    with pytest.raises(SparkGone, match="none is ready"):
+        hosts.pool.take(Need("a", "f"))
+    assert host_processes(hosts.folder) == []
+    assert hosts.run("a") == "h2"
 
 
 def test_after_the_death_of_a_host_its_detectors_stay_together_and_after_another_one_are_parted(hosts: Hosts) -> None:
@@ -234,12 +272,15 @@ def test_a_python_that_does_not_exist_is_named(hosts: Hosts) -> None:
         hosts.pool.take(need)
 
 
-def test_a_host_that_never_listens_is_killed(hosts: Hosts) -> None:
+def test_a_host_that_never_listens_is_killed_and_its_log_is_not_blamed(hosts: Hosts) -> None:
     hosts.behave("slow")
     assert not hosts.pool.has_room(Need("a", "f"), hosts.python)
     until(lambda: hosts.running() == {"h1"})
     hosts.tick(LIMITS.start_seconds + 10**9)
     until(lambda: hosts.pool.has_ended("h1"))
+    hosts.tick()
+    with pytest.raises(SparkGone, match="h1 has ended before it was ready: it was killed, since it did not listen"):
+        hosts.pool.take(Need("a", "f"))
 
 
 def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:

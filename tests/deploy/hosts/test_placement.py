@@ -104,6 +104,15 @@ def test_a_spare_is_wanted_once_enough_detectors_share() -> None:
     assert wants_spare([], MUCH_MB, LIMITS) is None
 
 
+def test_a_host_waits_for_the_first_detector() -> None:
+    assert wants_spare([], MUCH_MB, LIMITS, first="f") == "f"
+    assert wants_spare([], LIMITS.spare_free_mb - 1, LIMITS, first="f") is None
+    waiting = host("h1", idle_seconds=LIMITS.idle_seconds + 1)
+    assert wants_spare([waiting], MUCH_MB, LIMITS, first="f") is None
+    assert surplus([waiting], LIMITS, first="f") == set()
+    assert surplus([waiting, host("h2", fingerprint="g", idle_seconds=LIMITS.idle_seconds + 1)], LIMITS, "f") == {"h2"}
+
+
 def test_no_spare_is_started_without_memory_for_it() -> None:
     assert wants_spare([USED], LIMITS.spare_free_mb - 1, LIMITS) is None
 
