@@ -150,6 +150,16 @@ class Fenced(Fatal):
     """The broker refused this transactional writer because a newer one exists."""
 
 
+_CAUSE = "Caused by: "
+
+
 def first_line(error: BaseException) -> str:
-    """The first sentence of an error, without the plan and stack that Spark adds below it."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """The first sentence of an error, without the plan and stack that Spark adds below it.
+
+    Of one that Java raised it is the innermost cause: py4j's own first line names a call, and Spark wraps the rest.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines or not lines[0].startswith("An error occurred while calling "):
+        return next(iter(lines), type(error).__name__)
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return next(reversed(causes), lines[1].removeprefix(": ") if len(lines) > 1 else lines[0])

@@ -4,7 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from lozenge import errors
+from lozenge.errors import first_line
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,3 +45,17 @@ def defined() -> dict[str, str]:
 
 def test_the_drawn_tree_of_errors_is_the_one_in_the_code() -> None:
     assert drawn() == defined(), "draw new errors in the docstring of lozenge/errors.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "ValueError"),
+        ("\n no column x \n plan", "no column x"),
+        ("An error occurred while calling o1.get.", "An error occurred while calling o1.get."),
+        ("An error occurred while calling o1.get.\n: a.B: full\n\tat C.d(C.java:1)", "a.B: full"),
+        ("An error occurred while calling o1.get.\n: a.B: x\n\tat C\nCaused by: e.F: y\nCaused by: g.H: z", "g.H: z"),
+    ],
+)
+def test_the_first_line_of_an_error_is_what_went_wrong(text: str, line: str) -> None:
+    assert first_line(ValueError(text)) == line

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.contracts.topics import Topic
+from lozenge.errors import first_line
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.avro import UNKNOWN_SCHEMA
@@ -112,3 +113,10 @@ def _run(rows: DataFrame, folder: Path) -> None:
 
     writer = rows.writeStream.outputMode("update").option("checkpointLocation", f"{folder}/checkpoint")
     writer.trigger(availableNow=True).foreachBatch(process).start().awaitTermination()
+
+
+def test_what_java_raised_is_named_and_not_the_call(spark: SparkSession) -> None:
+    """py4j prints the call, then Java's exception with its stack and causes."""
+    with pytest.raises(Exception, match="parseInt") as raised:
+        driver_jvm.java(spark).java.lang.Integer.parseInt("no number")
+    assert first_line(raised.value) == 'java.lang.NumberFormatException: For input string: "no number"'

@@ -14,12 +14,11 @@ from lozenge.process.logging import logger
 from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
 from lozenge_deploy.hosts.placement import LIMITS, HostView, Limits, Need, is_awaited, place, surplus, wants_spare
 from lozenge_deploy.hosts.running_host import RunningHost
+from lozenge_deploy.hosts.start_failures import StartFailures
 from lozenge_deploy.hosts.suspicions import Suspicions
 from lozenge_deploy.supervision.job_process import StartRecord
 
 TICK_SECONDS = 1.0
-RETRY_SECONDS = 10.0
-"""A host that did not start is followed by another one after so long."""
 
 
 def default_size() -> HostSize:
@@ -53,8 +52,8 @@ class HostPool:
         self._hosts: dict[str, RunningHost] = {}
         self._suspicions = Suspicions(limits.suspect_seconds)
         self.first: tuple[Path, str] | None = None
-        self._ticked_at = self._start_after = 0.0
-        self._problem = ""
+        self._failures = StartFailures()
+        self._ticked_at = 0.0
         self._number = 0
         self.adopt()
 
@@ -77,8 +76,8 @@ class HostPool:
             return True
         if is_awaited(need, hosts):
             return False
-        if self._clock() < self._start_after:
-            return bool(self._problem)
+        if not self._failures.may_start(self._clock()):
+            return bool(self._failures.problem)
         self._start(need.fingerprint, python)
         return False
 
@@ -86,7 +85,7 @@ class HostPool:
         """The folder of the host that the detector is to start on; raises SparkGone if none starts."""
         name = self._place(need, self._views())
         if name is None:
-            reason = self._problem or "none is ready"
+            reason = self._failures.problem or "none is ready"
             raise SparkGone(f"looking for a Spark host for {need.detector}: {reason}", hint="it is tried again")
         host = self._hosts[name]
         host.placements += 1
@@ -121,9 +120,10 @@ class HostPool:
         for name, host in self._hosts.items():
             host.detectors = {job.detector: job.weight for job in jobs if job.spark_host == name}
             host.used_at = now if host.detectors else host.used_at
-            host.tend(now, self._limits)
-        if any(host.process.ready() for host in self._hosts.values()):
-            self._problem = ""
+            if problem := host.tend(now, self._limits):
+                self._start_failed(problem)
+        if (newest := self._hosts.get(f"h{self._number}")) is not None and newest.process.ready():
+            self._failures.succeeded()
         python, first = self.first if self.first is not None and not jobs else (None, None)
         for name in surplus(self._views(), self._limits, first):
             self._hosts[name].end(now)
@@ -146,7 +146,7 @@ class HostPool:
         wanted = wants_spare(self._views(), free_mb, self._limits, first)
         known = (host.python for host in self._hosts.values() if host.process.record.fingerprint == wanted)
         python = python or next((python for python in known if python is not None), None)
-        if wanted is not None and python is not None and self._clock() >= self._start_after:
+        if wanted is not None and python is not None and self._failures.may_start(self._clock()):
             self._start(wanted, python)
 
     def _start(self, fingerprint: str, python: Path) -> None:
@@ -162,16 +162,20 @@ class HostPool:
 
     def _start_failed(self, problem: str) -> None:
         logger().error(problem)
-        self._problem, self._start_after = problem, self._clock() + RETRY_SECONDS
+        self._failures.failed(problem, self._clock())
 
     def _reap(self, name: str, host: RunningHost) -> None:
         """Kills what is left of a host that has ended, and remembers who was on it."""
         host.process.kill()
-        if not host.process.ready():
-            self._start_failed(f"Spark host {name} has ended before it was ready: {host.why_ended()}")
-        elif host.ending_since is None:
+        said = host.process.last_error()
+        why = f"its log says last: {said}" if said else "its log says nothing"
+        if host.ending_since is not None:
+            logger().info(f"Spark host {name} has ended")
+        elif not host.process.ready():
+            self._start_failed(f"Spark host {name} has ended before it was ready: {why}")
+        else:
             detectors = sorted(host.detectors)
-            logger().error(f"Spark host {name} has ended: {host.why_ended()}", detectors=detectors)
+            logger().error(f"Spark host {name} has ended: {why}", detectors=detectors)
             self._suspicions.host_ended(name, detectors, self._clock())
         del self._hosts[name]
         host.process.discard()

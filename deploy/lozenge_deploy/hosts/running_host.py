@@ -16,7 +16,6 @@ class RunningHost:
     """`detectors` are those that run there, with their weights. `draining` is why they are to move; "" if they are not.
 
     `python` has started it; None if another agent did. Times are Unix seconds.
-    It was killed if it did not listen after `overdue_seconds`.
     """
 
     process: HostProcess
@@ -26,7 +25,6 @@ class RunningHost:
     draining: str = ""
     used_at: float = 0.0
     ending_since: float | None = None
-    overdue_seconds: float | None = None
 
     def view(self, now: float) -> HostView:
         """The host as `placement` sees it."""
@@ -41,24 +39,20 @@ class RunningHost:
             idle_seconds=0.0 if self.detectors else now - self.used_at,
         )
 
-    def tend(self, now: float, limits: Limits) -> None:
-        """Kills it if it does not begin or end in time, and drains it if there is a reason."""
+    def tend(self, now: float, limits: Limits) -> str:
+        """Kills it if it does not begin or end in time, and drains it if there is a reason; why it failed to begin."""
         process = self.process
-        if not process.ready() and now - process.record.started_at > limits.start_seconds:
-            self.overdue_seconds = limits.start_seconds
+        overdue = not process.ready() and now - process.record.started_at > limits.start_seconds
+        if overdue and self.ending_since is None:
+            self.ending_since = now
             process.kill()
+            return f"Spark host {process.name} was killed, since it did not listen after {limits.start_seconds:g} s"
         if self.ending_since is not None and now - self.ending_since > END_SECONDS:
             process.kill()
         if not self.draining and (reason := reason_to_drain(self.view(now), limits)):
             self.draining = reason
             logger().info(f"draining Spark host {process.name}: {reason}", detectors=sorted(self.detectors))
-
-    def why_ended(self) -> str:
-        """As far as it is known."""
-        if self.overdue_seconds is not None:
-            return f"it was killed, since it did not listen after {self.overdue_seconds:g} s"
-        said = self.process.last_error()
-        return f"its log says last: {said}" if said else "its log says nothing"
+        return ""
 
     def end(self, now: float) -> None:
         """Asks it to end, once."""

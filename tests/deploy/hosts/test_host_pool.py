@@ -5,15 +5,17 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from lozenge.errors import SparkGone
-from lozenge_deploy.hosts.host_pool import RETRY_SECONDS, HostPool
+from lozenge_deploy.hosts.host_pool import HostPool
 from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
 from lozenge_deploy.hosts.placement import Limits, Need
+from lozenge_deploy.hosts.start_failures import RETRY_SECONDS
 from lozenge_deploy.supervision.job_process import StartRecord
 from tests.waiting import until
 
@@ -260,6 +262,30 @@ def test_a_host_that_does_not_start_is_named_and_tried_again_later(hosts: Hosts)
     assert hosts.run("a") == "h2"
 
 
+def test_hosts_that_do_not_start_are_tried_less_and_less_often(hosts: Hosts) -> None:
+    need = Need("a", "f")
+    hosts.behave("dead")
+    for number, pause in enumerate((RETRY_SECONDS, 2 * RETRY_SECONDS, 4 * RETRY_SECONDS), start=1):
+        assert not hosts.pool.has_room(need, hosts.python)
+        until(partial(hosts.pool.has_ended, f"h{number}"))
+        hosts.tick()
+        hosts.tick(pause - 2)
+        assert hosts.pool.has_room(need, hosts.python)  # the reason is reported, and no host is started
+        hosts.tick(2)
+    hosts.behave("ready")
+    assert hosts.run("a") == "h4"
+    hosts.behave("dead")
+    hosts.kill("h4")
+    hosts.stop("a")
+    hosts.tick()
+    assert not hosts.pool.has_room(need, hosts.python)
+    until(lambda: hosts.pool.has_ended("h5"))
+    hosts.tick()
+    hosts.behave("ready")
+    hosts.tick(RETRY_SECONDS)
+    assert hosts.run("a") == "h6"
+
+
 def test_a_python_that_does_not_exist_is_named(hosts: Hosts) -> None:
     missing = hosts.folder / "no-python"
     need = Need("a", "f")
@@ -279,7 +305,7 @@ def test_a_host_that_never_listens_is_killed_and_its_log_is_not_blamed(hosts: Ho
     hosts.tick(LIMITS.start_seconds + 10**9)
     until(lambda: hosts.pool.has_ended("h1"))
     hosts.tick()
-    with pytest.raises(SparkGone, match="h1 has ended before it was ready: it was killed, since it did not listen"):
+    with pytest.raises(SparkGone, match="h1 was killed, since it did not listen after 300 s"):
         hosts.pool.take(Need("a", "f"))
 
 
