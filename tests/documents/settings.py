@@ -11,7 +11,8 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from lozenge.detector.manifest import Manifest, Resources
+from lozenge.detector.manifest import Manifest
+from lozenge.detector.resources import Resources
 from lozenge.detector.tables.declared_table import Table
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_registry import SchemaRegistrySettings

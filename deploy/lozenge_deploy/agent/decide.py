@@ -177,11 +177,11 @@ def _enforce_memory_limits(tick: Tick) -> None:
 def _exit_reason(ended: JobView) -> str:
     """How a job ended. A job that was killed logs no error, and one that was stopped has none."""
     code, error = ended.exit_code, ended.last_error
+    if code == 0:
+        return "exited with code 0"
     if ended.host_ended:
         return f"exited because its Spark host {ended.record.spark_host} has ended"
     if code is None:
-        return f"was killed by a signal: {error}"
-    if code == 0:
-        return "exited with code 0"
+        return "was killed by a signal"
     killed_by = code - SIGNALLED
     return f"was killed by signal {killed_by}" if killed_by == signal.SIGKILL else f"exited with code {code}: {error}"

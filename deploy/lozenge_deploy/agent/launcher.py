@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lozenge.contracts.isolation import Isolation
-from lozenge.detector.manifest import Manifest, Resources
+from lozenge.detector.manifest import Manifest
+from lozenge.detector.resources import Resources, isolation_with
 from lozenge.errors import SparkGone
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec
@@ -143,8 +144,8 @@ def _resources(spec: DeploymentSpec, declaration: Manifest) -> tuple[int, int]:
 
 def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
     memory_mb, cores = _resources(spec, declaration)
-    wanted = spec.isolation or declaration.isolation
-    return wanted is not Isolation.OWN and not declaration.refused_sharing(Resources(cores=cores, memory_mb=memory_mb))
+    resources = Resources(cores=cores, memory_mb=memory_mb)
+    return isolation_with(declaration.mode, resources, spec.isolation or declaration.isolation) is Isolation.SHARED
 
 
 def _keep_first(hosts: HostPool, python: Path) -> None:

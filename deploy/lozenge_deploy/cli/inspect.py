@@ -112,6 +112,7 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
 
 
 def _declared(name: str, version: str, declared: "Manifest", stream: "StreamDefinition") -> dict[str, Any]:
+    from lozenge.detector.resources import isolation_with
     from lozenge.kafka.settings import KafkaSettings
 
     topics = KafkaSettings.load().topics
@@ -119,6 +120,7 @@ def _declared(name: str, version: str, declared: "Manifest", stream: "StreamDefi
         "name": name,
         "version": version,
         **declared.model_dump(mode="json", exclude_none=True),
+        "isolation": isolation_with(declared.mode, declared.resources, declared.isolation),
         "stream": stream.name,
         "key": stream.key(declared.key),
         "reads": stream.events(topics, declared.key),

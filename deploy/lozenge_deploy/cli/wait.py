@@ -74,13 +74,16 @@ class _Progress:
             echo(visible(f"{time.monotonic() - self._started_at:5.1f} s  {step}"), err=True)
 
     def summary(self, wanted: "DeploymentSpec", observed: "DeploymentStatus") -> str:
+        from datetime import timedelta
+
+        from lozenge.durations import text_of
         from lozenge_deploy.control.records import format_offsets
 
         took = f"{time.monotonic() - self._started_at:.1f} s"
         if wanted.goal != "running":
             return f"{wanted.detector} is {wanted.goal} ({took})"
         since = f" from {format_offsets(observed.since)}" if observed.since else ""
-        watched = f"; watch window {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
+        watched = f"; watch window {text_of(timedelta(seconds=wanted.watch))}" if observed.outcome == "watched" else ""
         settings = f", settings {observed.digest}" if observed.digest else ""
         return (
             f"{wanted.detector} {observed.release or wanted.release} is live, generation {observed.generation}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.detector.manifest import DEFAULT_MEMORY_MB
+from lozenge.detector.resources import DEFAULT_MEMORY_MB
 from lozenge.errors import SparkGone
 from lozenge.host.process import HostSize
 from lozenge.process.logging import logger
@@ -144,8 +144,9 @@ class HostPool:
     def _keep_spare(self, python: Path | None, first: str | None) -> None:
         free_mb = psutil.virtual_memory().available // 2**20 - self._size.memory_mb // 2
         wanted = wants_spare(self._views(), free_mb, self._limits, first)
-        known = (host.python for host in self._hosts.values() if host.process.record.fingerprint == wanted)
-        python = python or next((python for python in known if python is not None), None)
+        records = [host.process.record for host in self._hosts.values()]
+        known = (Path(record.python) for record in records if record.fingerprint == wanted and record.python)
+        python = python or next(known, None)
         if wanted is not None and python is not None and self._failures.may_start(self._clock()):
             self._start(wanted, python)
 
@@ -157,7 +158,7 @@ class HostPool:
         except OSError as error:
             self._start_failed(f"starting a Spark host in {folder}: {error}")
             return
-        self._hosts[folder.name] = RunningHost(process, python, used_at=self._clock())
+        self._hosts[folder.name] = RunningHost(process, used_at=self._clock())
         logger().info(f"starting Spark host {folder.name}", pid=process.record.pid, fingerprint=fingerprint)
 
     def _start_failed(self, problem: str) -> None:

@@ -24,9 +24,10 @@ IDLE_SECONDS = 900.0
 
 
 class HostRecord(ProcessRecord, frozen=True, kw_only=True):
-    """The host's process, and what it was started as."""
+    """The host's process, and what it was started as. `python` has started it; "" if an older agent did."""
 
     fingerprint: str
+    python: str = ""
 
 
 class HostProcess:
@@ -50,7 +51,9 @@ class HostProcess:
         started = RecordedProcess.of_child(
             folder,
             child,
-            lambda pid, created: HostRecord(pid=pid, created=created, started_at=now, fingerprint=fingerprint),
+            lambda pid, created: HostRecord(
+                pid=pid, created=created, started_at=now, fingerprint=fingerprint, python=str(python)
+            ),
         )
         return cls(folder, started)
 

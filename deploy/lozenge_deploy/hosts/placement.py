@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lozenge.detector.manifest import DEFAULT_MEMORY_MB
+from lozenge.detector.resources import DEFAULT_MEMORY_MB
 
 
 @dataclass(frozen=True, slots=True)

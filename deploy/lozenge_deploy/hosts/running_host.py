@@ -1,7 +1,6 @@
 """A host of a pool: its process, and what the pool remembers of it."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lozenge.process.logging import logger
 from lozenge_deploy.hosts.host_process import HostProcess
@@ -15,11 +14,10 @@ END_SECONDS = 20.0
 class RunningHost:
     """`detectors` are those that run there, with their weights. `draining` is why they are to move; "" if they are not.
 
-    `python` has started it; None if another agent did. Times are Unix seconds.
+    Times are Unix seconds.
     """
 
     process: HostProcess
-    python: Path | None = None
     detectors: dict[str, int] = field(default_factory=dict)
     placements: int = 0
     draining: str = ""

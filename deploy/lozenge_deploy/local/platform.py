@@ -31,7 +31,7 @@ from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, normaliser_variables
-from lozenge_deploy.supervision.job_process import JobProcess, job_processes
+from lozenge_deploy.supervision.job_process import EXIT, JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
@@ -155,6 +155,8 @@ def _kill(job: JobProcess) -> None:
     job.kill()
     while job.alive():
         time.sleep(0.02)
+    if job.exit_code() is None:  # it was asked to end and took too long, which is no failure
+        (job.folder / EXIT).write_text("0\n")
 
 
 def main() -> int:

@@ -104,6 +104,9 @@ def plan_settings(
     declared |= declared["resources"]
     current = present.model_dump(mode="json")
     rows = [{"field": name, "current": current[name] or declared[name], "new": value} for name, value in given.items()]
+    before, after = (sharing_check.isolation(release, present, each) for each in ({}, given))
+    if before is not after and "isolation" not in given:
+        rows.append({"field": "isolation", "current": str(before), "new": str(after)})
     return {"settings": values, **given}, [
         *settings_rows(release.settings | present.settings, release.settings | values),
         *unchecked_row(unchecked),

@@ -120,22 +120,32 @@ def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> I
 def _output(
     python: Path, module: list[str], variables: Mapping[str, str], doing: str = "", limit: float | None = None
 ) -> str:
-    folder = python.parents[1]  # or Python would import what lies in the present folder
-    command = [str(python), "-m", *module]
-    with temporary_folder() as temporary:
-        environment = in_environment(os.environ | variables | temporary, python)
+    with (
+        temporary_folder() as temporary,
+        tempfile.TemporaryFile("w+", errors="replace") as output,
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+    ):
+        process = Child(
+            [str(python), "-m", *module],
+            environment=in_environment(os.environ | variables | temporary, python),
+            folder=python.parents[1],  # or Python would import what lies in the present folder
+            stdout=output,
+            stderr=errors,
+        )
         try:
-            run = subprocess.run(
-                command, env=environment, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit
-            )
+            code = process.wait(limit)
         except subprocess.TimeoutExpired as error:
             raise DetectorError(
                 f"{doing}its module has not been imported within {limit:g} s",
                 hint="it must not wait for anything when it is imported; what it waits for belongs into detect()",
             ) from error
-    if run.returncode:
-        raise _error(run.returncode, run.stderr, doing)
-    return run.stdout
+        finally:
+            process.end()
+        said = errors if code else output
+        said.seek(0)
+        if code:
+            raise _error(code, said.read(), doing)
+        return said.read()
 
 
 def _error(code: int, output: str, doing: str = "") -> LozengeError:

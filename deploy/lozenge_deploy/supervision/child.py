@@ -65,9 +65,9 @@ class Child:
         """Its exit code; None while it runs."""
         return self._process.poll()
 
-    def wait(self) -> int:
-        """Waits for its exit code."""
-        return self._process.wait()
+    def wait(self, limit: float | None = None) -> int:
+        """Waits for its exit code; raises TimeoutExpired after `limit` seconds."""
+        return self._process.wait(limit)
 
     def terminate(self) -> None:
         """Asks it to stop. It stops its own children itself."""

@@ -10,7 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from lozenge import validation
 from lozenge.contracts.detector_kind import DetectorKind
@@ -18,13 +19,12 @@ from lozenge.contracts.detector_mode import DetectorMode
 from lozenge.contracts.display_text import is_blank
 from lozenge.contracts.isolation import Isolation
 from lozenge.detector.events import Severity
+from lozenge.detector.resources import Resources, Section, refused_sharing
 from lozenge.detector.tables.declared_table import Table
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte
 
-DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
-"""The heap of a detector that declares none, and the most that one in a shared JVM may declare."""
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
 
@@ -35,22 +35,7 @@ def _visible(text: str) -> str:
     return text
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Resources(_Section):
-    """What the detector's process may use."""
-
-    cores: Annotated[int, Field(ge=1, le=64)] = 1
-    """Tasks that run at once; one for each input partition is enough."""
-
-    memory_mb: Annotated[int, Field(ge=450)] = DEFAULT_MEMORY_MB
-    """Largest heap of its JVM. Python, and what Arrow holds, come on top. On a Spark host a detector
-    counts once for each 512 MB, or for each core if these are more."""
-
-
-class Manifest(_Section):
+class Manifest(Section):
     """A detector as the platform sees it."""
 
     kind: DetectorKind
@@ -126,7 +111,7 @@ class Manifest(_Section):
     resources: Resources = Resources()
     """What its process may use, as `[tool.lozenge.resources]`."""
 
-    tables: dict[str, Table] = {}
+    tables: dict[str, Table] = Field(default_factory=dict)
     """Its reference tables by name, each as `[tool.lozenge.tables.NAME]`."""
 
     @model_validator(mode="before")
@@ -199,17 +184,9 @@ class Manifest(_Section):
 
     @model_validator(mode="after")
     def _only_a_small_one_shares(self) -> "Manifest":
-        if self.isolation is Isolation.SHARED and (refusal := self.refused_sharing(self.resources)):
+        if self.isolation is Isolation.SHARED and (refusal := refused_sharing(self.mode, self.resources)):
             raise ValueError(f'isolation = "shared": {refusal}')
         return self
-
-    def refused_sharing(self, resources: Resources) -> str:
-        """Why the detector cannot share a JVM if it has such resources; "" if it can."""
-        if self.mode.holds_slots:
-            return "in Real-Time Mode its tasks would keep the cores of others"
-        if resources.memory_mb > MOST_SHARED_MEMORY_MB or resources.cores > MOST_SHARED_CORES:
-            return f"more than {MOST_SHARED_MEMORY_MB} MB and {MOST_SHARED_CORES} cores need a JVM of their own"
-        return ""
 
     def refused_trigger(self, trigger: timedelta) -> str:
         """Why the detector cannot run with such a trigger; "" if it can."""
@@ -272,7 +249,7 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     except ValidationError as error:
         for problem in validation.problems(error):
             field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
-            problems.append(f"{field}{_line(text, problem['loc'])}: {problem['msg']}")
+            problems.append(f"{field}{_line(text, problem['loc'])}: {_sentence(problem)}")
     else:
         if declaration.alerts_of == name:
             problems.append(
@@ -281,6 +258,13 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     if problems:
         raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
     return str(name), str(version), declaration
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    if problem["type"] != "extra_forbidden":
+        return problem["msg"]
+    belongs = " here; [tool.lozenge.resources] has it" if problem["loc"][-1] in Resources.model_fields else ""
+    return f"there is no such declaration{belongs}"
 
 
 def value_at(project: Any, *path: str) -> Any:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -105,7 +106,15 @@ def _start(folder: Path) -> None:
         return
     if host.poll() is None:
         host.kill()
+    last = _last_line(folder / LOG)
     raise SparkGone(
-        f"starting a Spark host: it is not ready (exit code {host.poll()})",
+        f"starting a Spark host: it is not ready (exit code {host.poll()}); its log ends with: {last}",
         hint=f"its log is {folder / LOG}; {SETTING}=off does without",
     )
+
+
+def _last_line(log: Path) -> str:
+    with suppress(OSError):
+        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        return lines[-1] if lines else "nothing"
+    return "nothing"

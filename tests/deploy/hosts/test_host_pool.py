@@ -320,6 +320,13 @@ def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:
     assert hosts.run("a") == "h2"
 
 
+def test_the_next_pool_keeps_a_spare_too(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.new_pool(Limits(capacity=4, spare_from=1, spare_free_mb=0))
+    hosts.tick()
+    until(lambda: hosts.running() == {"h1", "h2"})
+
+
 def test_the_hosts_that_nothing_runs_on_end_with_the_pool(hosts: Hosts) -> None:
     hosts.run("a")
     hosts.run("b", "g")

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from lozenge.contracts.detector_kind import DetectorKind
-from lozenge.detector.manifest import Manifest, Resources
+from lozenge.detector.manifest import Manifest
+from lozenge.detector.resources import Resources
 from lozenge_deploy.operations.release_diff import differences, settings_rows
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
