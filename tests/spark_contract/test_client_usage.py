@@ -23,7 +23,7 @@ spark = connected(int(sys.argv[1]), sys.argv[2], "client")
 usage = ClientUsage(spark)
 found = [gateways(spark), usage.task_seconds(), usage.planning_seconds()]
 work = "reduce(sequence(1, 200000), 0L, (sum, each) -> sum + each)"
-spark.range(4).selectExpr(f"sum({work})").collect()
+spark.range(4).repartition(3).selectExpr(f"sum({work})").collect()
 found.append(read_until(usage.task_seconds, 0.0))
 found.append(usage.task_seconds())
 rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
@@ -33,6 +33,7 @@ found.append(read_until(usage.task_seconds, found[-1]))
 found.append(read_until(usage.planning_seconds, 0.0))
 query.stop()
 found.append(usage.planning_seconds())
+found.append(usage.shuffle_bytes)
 print(json.dumps(found))
 """
 
@@ -44,11 +45,12 @@ def test_tasks_and_planning_of_a_client_are_its_own_cost_and_count_once(spark: S
         command = [sys.executable, "-c", PROGRAM, str(gateway.port), gateway.token]
         run = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert run.returncode == 0, run.stderr
-        here, tasks, planning, of_a_job, again, of_a_query, planned, after = json.loads(run.stdout)
+        here, tasks, planning, of_a_job, again, of_a_query, planned, after, shuffled = json.loads(run.stdout)
         assert here == gateways(spark) == 1
         assert (tasks, planning) == (0, 0)
         assert of_a_query > again == of_a_job > 0
         assert after >= planned > 0
+        assert shuffled > 0
     finally:
         gateway.close()
     assert gateways(spark) == 0

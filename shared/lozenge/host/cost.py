@@ -23,16 +23,18 @@ class SharedMeter:
         self._spark, self._client = spark, spark.sparkContext.environment[CLIENT]
         self._java = psutil.Process(jvm_pid(spark))
         self._usage = ClientUsage(spark)
-        self._in_jvm = 0.0
+        self._tasks = self._planning = 0.0
         self._processes = Meter(also=self._workers)
 
     def read(self) -> Cost:
         """The cost until now. If the JVM does not answer, its part is that of the last reading."""
         processes, share = self._processes.read(), 0
         with suppress(Exception):  # py4j's and psutil's: the JVM has ended
-            self._in_jvm = self._usage.task_seconds() + self._usage.planning_seconds()
+            self._tasks, self._planning = self._usage.task_seconds(), self._usage.planning_seconds()
             share = self._java.memory_info().rss // max(1, gateways(self._spark))
-        return Cost(processes.cpu_seconds + self._in_jvm, processes.memory_bytes + share)
+        parts = {"process": processes.cpu_seconds, "tasks": self._tasks, "planning": self._planning}
+        memory = processes.memory_bytes + share
+        return Cost(sum(parts.values()), memory, parts, self._usage.shuffle_bytes)
 
     def _workers(self) -> list[psutil.Process]:
         """Spark's Python processes that run functions of this client, without the workers below them."""

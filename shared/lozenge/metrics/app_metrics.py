@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from lozenge.metrics.process_cost import ProcessCost
 from lozenge.metrics.refused_rows import RefusedRows
 from lozenge.metrics.sample_text import encode
+from lozenge.metrics.state_size import StateMetrics
 from lozenge.metrics.stream_metrics import ReleaseInForce, SkippedRecords
 from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
@@ -165,6 +166,7 @@ class JobMetrics(QueryMetrics):
 
     def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
+        self.state = StateMetrics(self.registry)
         self._circuit_open = self._gauge(
             "lozenge_breaker_open", "1 if the job is paused: its code fails on too much of its input"
         )

@@ -19,10 +19,24 @@ class ProcessCost:
             "Resident memory of the process tree; in a shared JVM also of its workers, and an equal share of the JVM's",
             registry=registry,
         )
-        self._counted = 0.0
+        self._parts = Counter(
+            "lozenge_cpu_part_seconds",
+            "In a shared JVM: the processor seconds by what used them: process, tasks or planning",
+            ["part"],
+            registry=registry,
+        )
+        self._shuffle = Counter(
+            "lozenge_shuffle_bytes",
+            "In a shared JVM: bytes that its tasks have written and read between stages",
+            registry=registry,
+        )
+        self._counted = Cost(0.0, 0)
 
     def set(self, cost: Cost) -> None:
         """Sets what the process has cost until now; a counter never falls."""
-        self._cpu.inc(max(0.0, cost.cpu_seconds - self._counted))
+        before, self._counted = self._counted, cost
+        self._cpu.inc(max(0.0, cost.cpu_seconds - before.cpu_seconds))
         self._memory.set(cost.memory_bytes)
-        self._counted = cost.cpu_seconds
+        self._shuffle.inc(max(0, cost.shuffle_bytes - before.shuffle_bytes))
+        for part, seconds in cost.parts.items():
+            self._parts.labels(part).inc(max(0.0, seconds - before.parts.get(part, 0.0)))

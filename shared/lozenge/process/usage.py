@@ -1,8 +1,8 @@
 """What a process costs, with everything that it started: a job's JVM and Spark's Python workers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Protocol
 
@@ -13,11 +13,14 @@ import psutil
 class Cost:
     """Processor seconds since the process began, of children that ended too, and resident memory in bytes now.
 
-    Memory that processes share, as of a class-data archive, counts once in each.
+    Memory that processes share, as of a class-data archive, counts once in each. `parts` divides the processor seconds
+    by what used them, and `shuffle_bytes` were written and read between stages, where a JVM is shared.
     """
 
     cpu_seconds: float
     memory_bytes: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+    shuffle_bytes: int = 0
 
 
 class CostMeter(Protocol):

@@ -38,12 +38,26 @@ class NewProgress:
                 yield progress
 
 
+class StateSize(NamedTuple):
+    """Keys or groups, and the bytes of their stores in memory; None if that is not known."""
+
+    rows: int
+    bytes: int | None = None
+
+
 class TriggerProgress(NamedTuple):
     """A trigger that has ended: events read, offsets still to read, and the whole progress."""
 
     events: int
     lag: int
     progress: StreamingQueryProgress
+
+    @property
+    def state(self) -> StateSize | None:
+        """Of Spark's own operators; None if the query has none."""
+        if not (stores := self.progress.stateOperators):
+            return None
+        return StateSize(sum(each.numRowsTotal for each in stores), sum(each.memoryUsedBytes for each in stores))
 
     @property
     def ends(self) -> dict[int, int]:

@@ -16,3 +16,16 @@ def test_processor_seconds_never_fall_and_memory_may() -> None:
             (registry.get_sample_value("lozenge_cpu_seconds_total"), registry.get_sample_value("lozenge_memory_bytes"))
         )
     assert seen == [(1.5, 100), (2.0, 90), (2.0, 80)]
+
+
+def test_the_parts_of_a_shared_jvm_and_its_shuffled_bytes_are_counted() -> None:
+    registry = CollectorRegistry()
+    cost = ProcessCost(registry)
+    cost.set(Cost(3.0, 1, {"tasks": 2.0, "planning": 1.0}, shuffle_bytes=10))
+    cost.set(Cost(4.0, 1, {"tasks": 3.0, "planning": 1.0}, shuffle_bytes=15))
+    parts = {
+        part: registry.get_sample_value("lozenge_cpu_part_seconds_total", {"part": part})
+        for part in ("process", "tasks", "planning")
+    }
+    assert parts == {"process": None, "tasks": 3.0, "planning": 1.0}
+    assert registry.get_sample_value("lozenge_shuffle_bytes_total") == 15

@@ -19,6 +19,7 @@ from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit.live_committer import LiveCommitter
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
+from lozenge.spark.query_progress import StateSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,11 @@ class AlertsDrafted:
 
 @dataclass(frozen=True, slots=True)
 class TriggerEnded:
-    """A trigger has ended: the number of its events, and offsets still to read."""
+    """A trigger has ended: the number of its events, offsets still to read, and the state, if there is one."""
 
     events: int
     lag: int
+    state: StateSize | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from lozenge.job.query.poison_search import Ranges, stop_at_too_many
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.internals import queries
-from lozenge.spark.query_progress import TriggerHistory
+from lozenge.spark.query_progress import StateSize, TriggerHistory
 
 PROGRESS_SECONDS = 0.2
 """How often it looks at Spark's progress while batches follow each other."""
@@ -51,6 +51,7 @@ class MicroBatchDriver:
         self._app, self._builder, self._checkpoint, self._counts = app, builder, checkpoint, counts
         self._handover = Handover()
         self._query: StreamingQuery | None = None
+        self._operator: Operator | None = None
         self._abandoned = False
         self._begins: dict[int, int] = {}
 
@@ -71,7 +72,7 @@ class MicroBatchDriver:
     def start(self, plan: QueryPlan) -> None:
         """Starts a query that calls back for each batch."""
         self._handover, self._abandoned = Handover(), False
-        self._begins = dict(plan.begins)
+        self._begins, self._operator = dict(plan.begins), plan.operator
         writer = plan.operator.frame().writeStream.foreachBatch(self._on_batch(plan.operator, self._handover))
         writer = writer.outputMode("update" if self._counts else "append").trigger(
             processingTime=in_milliseconds(plan.trigger.total_seconds())
@@ -111,7 +112,8 @@ class MicroBatchDriver:
 
     def _progress(self) -> Iterator[QueryEvent]:
         for trigger in self._history.new():
-            yield TriggerEnded(trigger.events, trigger.lag)
+            held = StateSize(keys) if self._operator is not None and (keys := self._operator.keys) else None
+            yield TriggerEnded(trigger.events, trigger.lag, trigger.state or held)
         if self._history.waiting():
             yield AtBoundary()
 

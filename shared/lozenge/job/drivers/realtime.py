@@ -201,7 +201,7 @@ class RealtimeDriver:
             if self._publisher.has_changes(ends, running.committed):
                 yield from self._publisher.rest()
                 yield self._processed(running, trigger, ends)
-            yield TriggerEnded(trigger.events, trigger.lag)
+            yield TriggerEnded(trigger.events, trigger.lag, trigger.state)
         if running.history.waiting():
             yield AtBoundary()
 

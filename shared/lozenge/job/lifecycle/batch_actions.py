@@ -85,9 +85,11 @@ class BatchActions:
                 parts.metrics.batch_progress(lag, read)
                 parts.reporter.update(lag=lag)
                 return
-            case TriggerEnded(events, lag) if self._running()[1].counted:
+            case TriggerEnded(events, lag, state) if self._running()[1].counted:
                 parts.metrics.records(events)
                 parts.metrics.lag(lag)
+                if state is not None:
+                    parts.metrics.state.set(*state)
                 parts.reporter.update(lag=lag)
         parts.reporter.progressed()
 

@@ -19,6 +19,10 @@ class Operator(Protocol):
     `state_changes` go into the transaction that commits the batches processed since it was last called.
     """
 
+    @property
+    def keys(self) -> int:
+        """The number of keys of which it holds the state itself."""
+
     def frame(self) -> DataFrame:
         """The DataFrame that Spark evaluates in every batch."""
 

@@ -21,6 +21,11 @@ class RuleOperator:
     def __init__(self, alerts: DataFrame) -> None:
         self._alerts = alerts
 
+    @property
+    def keys(self) -> int:
+        """None: a rule has no state, and that of an aggregate is Spark's."""
+        return 0
+
     def frame(self) -> DataFrame:
         """The alert columns."""
         return self._alerts

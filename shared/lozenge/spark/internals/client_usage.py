@@ -13,8 +13,12 @@ class ClientUsage:
     """The processor time of one client, from now on; made by a thread of the client, and used by one thread.
 
     Assumes that all jobs of a client have the tag of its gateway, that Spark keeps the newest thousand jobs of a JVM
-    with the processor time of their stages, and that a query names the thread that plans its batches.
+    with the processor time and the shuffled bytes of their stages, and that a query names the thread that plans its
+    batches.
     """
+
+    shuffle_bytes = 0
+    """Written and read between the stages of the jobs that `task_seconds` has counted."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -37,8 +41,12 @@ class ClientUsage:
                 self._stages[job] = stages = _parsed(store.job(job).stageIds().mkString(","))
                 new, counted = stages - counted, counted | stages
                 for stage in new:
-                    self._task_time += _nanoseconds(store.lastStageAttempt(stage))
+                    self._count(store.lastStageAttempt(stage))
         return self._task_time / 1e9
+
+    def _count(self, stage: Any) -> None:
+        self._task_time += int(stage.executorCpuTime()) + int(stage.executorDeserializeCpuTime())
+        self.shuffle_bytes += int(stage.shuffleReadBytes()) + int(stage.shuffleWriteBytes())
 
     def planning_seconds(self) -> float:
         """Of the threads of its queries, but for the time between the last reading and the end of one."""
@@ -71,7 +79,3 @@ class _ThreadTime:
 
 def _parsed(text: str) -> set[int]:
     return {int(number) for number in text.split(",") if number.strip()}
-
-
-def _nanoseconds(stage: Any) -> int:
-    return int(stage.executorCpuTime()) + int(stage.executorDeserializeCpuTime())

@@ -76,8 +76,12 @@ class ScriptedQuery:
         rows: int = 1,
         behind: int = 0,
         counts: Mapping[str, Any] | None = None,
+        state: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """A trigger ends: batch `number` has read `rows` up to `ends`, and the topic's end is `behind` more."""
+        """A trigger ends: batch `number` has read `rows` up to `ends`, and the topic's end is `behind` more.
+
+        `state` has the groups and bytes of each store.
+        """
         offsets = {IDENTITY.input: {str(p): end for p, end in ends.items()}}
         latest = {IDENTITY.input: {"0": sum(ends.values()) + behind}}
         source = SimpleNamespace(endOffset=json.dumps(offsets), latestOffset=json.dumps(latest))
@@ -88,6 +92,7 @@ class ScriptedQuery:
                 batchId=number,
                 batchDuration=2_000,
                 sources=[source],
+                stateOperators=[SimpleNamespace(numRowsTotal=groups, memoryUsedBytes=size) for groups, size in state],
                 observedMetrics={"published": SimpleNamespace(asDict=lambda: counts)},
             )
         )
@@ -136,6 +141,8 @@ class ScriptedWriter:
 
 class ScriptedOperator:
     """Processes each batch to the next of `results`; an exception among them is raised."""
+
+    keys = 0
 
     def __init__(self, query: ScriptedQuery | None = None, *results: BatchResult | Exception) -> None:
         self.writer = ScriptedWriter(query or ScriptedQuery())

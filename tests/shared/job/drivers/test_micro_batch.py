@@ -23,6 +23,7 @@ from lozenge.job.drivers.driver import (
     TriggerEnded,
 )
 from lozenge.job.drivers.micro_batch import MicroBatchDriver
+from lozenge.spark.query_progress import StateSize
 from tests.shared.job.drivers.scripted import (
     SECONDS,
     ScriptedCheckpoint,
@@ -250,6 +251,15 @@ def test_each_trigger_is_reported_once_and_then_that_the_query_waits(job: Job) -
     assert list(job.driver.poll(0)) == [TriggerEnded(10, 5)]
     job.query.waits = True
     assert list(job.driver.poll(0)) == [AtBoundary()]
+
+
+def test_a_trigger_says_how_much_state_there_is(job: Job) -> None:
+    running = job.start()
+    running.query.trigger(0, {0: 10}, state=[(3, 1_000), (4, 2_000)])
+    assert list(job.driver.poll(0)) == [TriggerEnded(1, 0, StateSize(7, 3_000))]
+    running.operator.keys = 5
+    running.query.trigger(1, {0: 20})
+    assert list(job.driver.rest()) == [TriggerEnded(1, 0, StateSize(5))]
 
 
 def test_the_last_trigger_of_a_stopped_query_is_not_lost(job: Job) -> None:

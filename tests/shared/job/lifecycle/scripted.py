@@ -116,6 +116,8 @@ class ScriptedClaims:
 class ScriptedOperator:
     """An operator that has nothing to count."""
 
+    keys = 0
+
     def state_changes(self) -> list[Record]:
         return []
 

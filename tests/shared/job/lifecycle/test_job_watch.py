@@ -11,6 +11,7 @@ from lozenge.job.lifecycle import job_watch
 from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS
 from lozenge.job.lifecycle.job_state import JobEvent, JobState
 from lozenge.process.shutdown import STOP_SECONDS
+from lozenge.spark.query_progress import StateSize
 from tests.shared.job.lifecycle.scripted import ScriptedJob
 
 
@@ -106,9 +107,11 @@ def test_a_paused_job_retries_once_a_minute_and_at_once_under_other_settings(tmp
 
 def test_progress_of_the_query_is_reported_and_no_event(tmp_path: Path) -> None:
     job = ScriptedJob(tmp_path).begin()
-    job.driver.events += [TriggerEnded(10, 7), BatchProgressed(5, 3)]
+    assert "lozenge_state_rows" not in job.parts.metrics.snapshot()["samples"]
+    job.driver.events += [TriggerEnded(10, 7, StateSize(8, 9)), BatchProgressed(5, 3)]
     assert found(job, JobState.LIVE) == []
     samples = job.parts.metrics.snapshot()["samples"]
+    assert (samples["lozenge_state_rows"], samples["lozenge_state_bytes"]) == (8, 9)
     assert (samples["lozenge_lag_offsets"], job.parts.reporter.status.lag) == (5, 5)
 
 
