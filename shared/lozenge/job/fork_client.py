@@ -22,7 +22,7 @@ _WAIT = """
 trap 'asked=1; kill -TERM "$1" 2>/dev/null' TERM
 trap 'asked=1; kill -INT "$1" 2>/dev/null' INT
 until asked=; read -r code <&3; do
-    [ -n "$asked" ] || { printf '%s\\n' "$2" >&2; exit "$3"; }
+    [ -n "$asked" ] || { printf '{"time": "%s", %s\\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "${2#?}" >&2; exit "$3"; }
 done
 exit "$code"
 """

@@ -9,7 +9,7 @@ the current folder of their code: a job's current folder is not that of its dete
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,10 @@ from lozenge.detector.package import is_detector, provide
 from lozenge.errors import LozengeError
 from lozenge.testing.case_generator import gather
 from lozenge.testing.invariants import INVARIANTS, Subject
-from lozenge.testing.runner import Run, RunInput, on_run
+from lozenge.testing.runner import DeadLetterRecord, Run, RunInput, on_run
+
+_SHOWN = 5
+"""Dead letters of a test that are shown."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +50,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(DeadLettersOfTests())
     if file := config.getoption("--progress"):
         config.pluginmanager.register(ProgressLines(Path(file)))
 
@@ -85,6 +89,27 @@ class ProgressLines:
         line = {"test": nodeid.partition("::")[2] or nodeid, "outcome": outcome, "seconds": seconds}
         with self._file.open("a") as lines:
             lines.write(json.dumps(line) + "\n")
+
+
+class DeadLettersOfTests:
+    """Shows which events of a failed test became dead letters: there, a detector that raises is no error."""
+
+    def __init__(self) -> None:
+        self._found: list[DeadLetterRecord] = []
+        on_run(lambda _, result: self._found.extend(result.dead_letters))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Adds a section to the report, which pytest prints if the test fails."""
+        self._found.clear()
+        try:
+            return (yield)
+        finally:
+            if self._found:
+                lines = [f"event {each.event_id}: {each.error}" for each in self._found[:_SHOWN]]
+                if more := len(self._found) - len(lines):
+                    lines.append(f"and {more} more")
+                item.add_report_section("call", "dead letters", "\n".join(lines))
 
 
 class RunRecorder:
