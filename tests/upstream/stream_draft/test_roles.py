@@ -55,6 +55,19 @@ def id_of(*records: str, given: str | None = None) -> str | None:
     return roles.own_id(found, count, given, ["uuid"])  # type: ignore[arg-type]
 
 
+def test_all_names_that_lead_nowhere_are_said_at_once() -> None:
+    found, _ = fields(f'{{"a": "{ISO}", "b": "x"}}')
+    roles.refuse_unknown(found, {"--time": ["a"], "--id": [], "--key": ["b"]})  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as raised:
+        roles.refuse_unknown(found, {"--time": ["nope"], "--key": ["b", "who"]})  # type: ignore[arg-type]
+    assert str(raised.value).splitlines() == [
+        "drafting a stream: several names",
+        "  - --time: the records have no field nope",
+        "  - --key: the records have no field who",
+        "  -> they have a, b",
+    ]
+
+
 def test_the_id_of_a_record_has_the_name_of_one_and_is_another_in_each() -> None:
     assert id_of('{"id": 1}', '{"id": 2}') == "id"
     assert id_of('{"event_id": "a"}') == "event_id"

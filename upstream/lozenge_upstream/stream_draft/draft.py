@@ -73,6 +73,9 @@ class StreamDraft:
 def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
     """The draft that the records suggest; raises UsageError where a person has to say more."""
     found, count = observed(records), len(records)
+    ids = [request.own_id] if request.own_id is not None and request.own_id not in roles.NO_ID else []
+    times = [request.time] if request.time else []
+    roles.refuse_unknown(found, {"--time": times, "--id": ids, "--key": request.keys.values()})
     time, form = roles.event_time(found, count, request.time, request.zone)
     named = [roles.resolved(field, found, "--key") for field in request.keys.values()]
     own_id = roles.own_id(found, count, request.own_id, named)

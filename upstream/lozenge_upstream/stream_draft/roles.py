@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from lozenge.errors import UsageError
+from lozenge.errors import PROBLEM, UsageError
 from lozenge_upstream.stream_draft.field_guess import field_name
 from lozenge_upstream.stream_draft.raw_records import ObservedField
 from lozenge_upstream.stream_draft.time_forms import TimeForm, is_time_name, time_form
 
 _OWN_IDS = ("event_id", "id", "message_id", "transaction_id", "txn_id", "uuid")
 """Names under which sources usually have the id of a record."""
-_NO_ID = ("-", "none")
+NO_ID = ("-", "none")
+"""What a person gives as the id of records that have none."""
 
 
 def resolved(given: str, found: Mapping[str, ObservedField], option: str) -> str:
@@ -21,6 +22,22 @@ def resolved(given: str, found: Mapping[str, ObservedField], option: str) -> str
         return named[0]
     what = f"{' and '.join(named)} have the name {given}" if named else f"the records have no field {given}"
     raise UsageError(f"drafting a stream: {option}: {what}", hint=f"they have {', '.join(found)}")
+
+
+def refuse_unknown(found: Mapping[str, ObservedField], given: Mapping[str, Iterable[str]]) -> None:
+    """Raises UsageError with every name that leads to no field, of those given by each option."""
+    problems = []
+    for option, names in given.items():
+        for name in names:
+            try:
+                resolved(name, found, option)
+            except UsageError as error:
+                problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        lines = [f"{PROBLEM}{problem.message.removeprefix('drafting a stream: ')}" for problem in problems]
+        raise UsageError("\n".join(["drafting a stream: several names", *lines]), hint=problems[0].hint)
 
 
 def event_time(found: Mapping[str, ObservedField], count: int, given: str, zone: str) -> tuple[str, TimeForm]:
@@ -63,7 +80,7 @@ def own_id(found: Mapping[str, ObservedField], count: int, given: str | None, ke
     `given` is None where nobody says. The fields that are `keys` are of an entity, and so is an id within an object.
     """
     if given is not None:
-        return None if given in _NO_ID else resolved(given, found, "--id")
+        return None if given in NO_ID else resolved(given, found, "--id")
     ids = [
         path
         for path, of in found.items()
