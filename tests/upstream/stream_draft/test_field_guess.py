@@ -66,6 +66,13 @@ def test_a_time_without_an_offset_is_one_where_the_zone_is_given() -> None:
     assert "zone" not in guessed(["2026-03-01 12:00Z"], zone="Europe/Berlin").transform
 
 
+@pytest.mark.parametrize("text", ["27.11.2026", "11/27/2026 08:00:00", "2026/11/27", "1-2-2026"])
+def test_a_text_that_looks_like_a_date_has_a_note(text: str) -> None:
+    assert "docs/mappings.md has transforms" in "".join(guessed([text]).notes)
+    assert not guessed([text, "soon"]).notes
+    assert not guessed(["10.20.30.40"]).notes
+
+
 def test_a_decimal_has_the_places_of_its_texts() -> None:
     assert guessed(["12.5"]).type == {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
     assert guessed(["1.12345"]).type["scale"] == 5

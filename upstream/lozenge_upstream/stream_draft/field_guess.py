@@ -16,6 +16,7 @@ from lozenge_upstream.stream_draft.time_forms import is_time_name, time_form
 KINDS = ("string", "long", "double", "decimal", "boolean", "timestamp", "enum")
 """What a person may say that a field is."""
 _ELEMENTS = ("string", "long", "double", "decimal", "boolean")
+_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{4}\b|\d{4}[./]\d{1,2}[./]\d{1,2}\b", re.ASCII)
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
 _LONG = 2**63
 _MOST_SYMBOLS = 100
@@ -48,7 +49,7 @@ class FieldGuess:
     @property
     def raw(self) -> str:
         """The raw field for people."""
-        return self.label or self.path
+        return self.label or self.path or '""'
 
     @property
     def avro(self) -> dict[str, Any]:
@@ -160,6 +161,8 @@ def _made(found: FieldGuess, values: Sequence[Any], kind: str, zone: str) -> Fie
                 return found.not_mapped(f"it has true or false and other values: {_shown(values)}")
             mixed = len({_is_number(value) for value in values}) > 1
             notes = (f"{found.name} is a text: some records have numbers there",) if mixed else ()
+            if all(_DATE.match(text) for text in texts):
+                notes = (f"{found.name} is a text: docs/mappings.md has transforms for times such as {texts[0]}",)
             return replace(
                 found, kind=kind, type="string", transform={"transform": "text", "path": found.path}, notes=notes
             )
