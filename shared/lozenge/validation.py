@@ -14,12 +14,17 @@ def problems(error: ValidationError) -> list[ErrorDetails]:
     found = error.errors(include_url=False, include_input=False)
     places = [each["loc"] for each in found]
     own = [each for each in found if each["type"] != "too_short" or not _is_within(places, each["loc"])]
-    return [ErrorDetails(**{**each, "msg": each["msg"].removeprefix("Value error, ")}) for each in own]
+    return [ErrorDetails(**{**each, "msg": _sentence(each)}) for each in own]
 
 
 def sentences(error: ValidationError) -> list[str]:
     """The same as `<place>: <sentence>`."""
     return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems(error)]
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    unknown = problem["type"] == "extra_forbidden"
+    return "there is no such name here" if unknown else problem["msg"].removeprefix("Value error, ")
 
 
 def _is_within(places: list[tuple[Any, ...]], outer: tuple[Any, ...]) -> bool:

@@ -23,6 +23,14 @@ NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
 """The names that the normaliser of a stream can have; no detector can have one with a hyphen."""
 
 
+_WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
+
+
+def is_written_by_platform(topic: str) -> bool:
+    """Whether a topic, named without a prefix, is one of the platform's own, and so holds no raw records."""
+    return _WRITTEN.match(topic) is not None
+
+
 def is_upstream(app: str) -> bool:
     """Whether an app is the normaliser of a stream."""
     return re.fullmatch(NORMALISER, app) is not None

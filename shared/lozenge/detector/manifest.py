@@ -261,10 +261,8 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    if problem["type"] != "extra_forbidden":
-        return problem["msg"]
-    belongs = " here; [tool.lozenge.resources] has it" if problem["loc"][-1] in Resources.model_fields else ""
-    return f"there is no such declaration{belongs}"
+    misplaced = problem["type"] == "extra_forbidden" and problem["loc"][-1] in Resources.model_fields
+    return f"{problem['msg']}; [tool.lozenge.resources] has it" if misplaced else problem["msg"]
 
 
 def value_at(project: Any, *path: str) -> Any:

@@ -113,7 +113,7 @@ def test_a_token_may_be_within_records_lists_and_maps(tmp_path: Path) -> None:
     ("declaration", "problem"),
     [
         (DECLARATION.replace("plant", ""), "stream.toml line 2: owner: it shows nothing"),
-        (DECLARATION.replace("title", "titel"), "stream.toml line 1: titel: Extra inputs are not permitted"),
+        (DECLARATION.replace("title", "titel"), "stream.toml line 1: titel: there is no such name here"),
         (DECLARATION.replace('["hall"]', '["machine"]'), "copies: machine: the keys besides the first are hall"),
         (DECLARATION.replace('"machine", hall', '"device", hall'), "stream.toml: keys: there is no field device"),
         (DECLARATION.replace('hall = "hall"', 'hall = "celsius"'), "keys: celsius is of type double"),

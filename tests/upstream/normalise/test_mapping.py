@@ -60,6 +60,10 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('keyed_by = ""', 'keyed_by = "wallet"', "keyed_by: the stream has no key wallet; it has card, terminal"),
         ('"+01:00"', '"Europe/Berlin"', "offset_default"),
         ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
+        *(
+            ('topic = "WALLET"', f'topic = "{topic}"', f"topic: {topic} is a topic that the platform writes")
+            for topic in ("pay.canonical.auth.v1", "lozenge.logs.v1", "pay.dlq.upstream.v1")
+        ),
         ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by an earlier file"),
         ('path = "shop"', 'path = "shop", pattern = "[[:alpha:]]+"', r"write \p{Alpha}"),
         *(

@@ -8,12 +8,19 @@ a dead letter; a mapping cannot declare that away, except with a `default`.
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
 
+from lozenge.contracts.topics import is_written_by_platform
 from lozenge.streams.definition import StreamDefinition
 from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise.declarations import Skip, Step, Steps, Transform, any_element, spelled
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
+
+
+def _raw(topic: str) -> str:
+    if is_written_by_platform(topic):
+        raise ValueError(f"{topic} is a topic that the platform writes; name the one that the source writes")
+    return topic
 
 
 class Mapping(BaseModel):
@@ -26,7 +33,7 @@ class Mapping(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-    topic: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$")]
+    topic: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]+$"), AfterValidator(_raw)]
     keyed_by: str
     fields: dict[str, d.AnyTransform]
     """How each field of the stream is made, with `transaction_id`, the source's own id, and `event_time`."""

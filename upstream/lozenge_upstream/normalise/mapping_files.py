@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from lozenge import validation
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
@@ -96,7 +97,7 @@ def _add(found: Mappings, file: Path, stream: StreamDefinition) -> None:
         declared = tomllib.loads(text_in(file.read_bytes()))
         mapping = mapping_of(declared, stream)
     except ValidationError as error:
-        problems = [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
+        problems = [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in validation.problems(error)]
     except UnicodeDecodeError as error:
         problems = [f"{file.name}: not UTF-8: {bad_byte(error)}"]
     except (tomllib.TOMLDecodeError, RecursionError) as error:
