@@ -61,9 +61,9 @@ class Held:
 
 
 TOLERANCE = Held(
-    heap=8, metaspace=12, python=8, classes=1500, threads=12, listeners=1, files=12, sockets=6, temporary=2
+    heap=32, metaspace=12, python=8, classes=1500, threads=12, listeners=1, files=12, sockets=6, temporary=2
 )
-"""A client that is still ending, and code that Java compiles late."""
+"""A client that is still ending, code that Java compiles late, and what a batch of the others holds at the moment."""
 
 
 def test_a_thousand_jobs_leave_nothing_in_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def scene_of(
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
         through = KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}")
-        payments = replace(STREAMS, definitions=(AUTH,))
+        payments = replace(STREAMS, sound=(AUTH,))
         for program in programs(folder, through, payments, (), Requested()).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))

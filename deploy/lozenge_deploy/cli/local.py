@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lozenge.errors import LozengeError, UsageError
+from lozenge.errors import ConfigError, LozengeError, UsageError
 from lozenge.process.detached import start_detached
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
@@ -42,15 +42,16 @@ def up(
     """Start broker, upstream, downstream and agent on this machine, in the background.
 
     Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
-    option repeats it. On a running platform --feed and --routing take effect at once. The notifier's API listens at
-    127.0.0.1:8470, metrics at 127.0.0.1:9464; docs/reference/files-and-ports.md lists every file and port.
+    option repeats it. On a running platform --feed and --routing take effect at once, and new streams get their
+    normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
+    docs/reference/files-and-ports.md lists every file and port.
     """
     from lozenge_deploy.local.platform_request import requested
 
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
         raise UsageError(f"reading --feed: {feed} is no rate", hint="write it as --feed 50")
-    given = {"port": port, "feed": feed, "routing": _sound(routing)}
+    given = {"port": port, "feed": feed, "routing": _sound(routing), "streams": _streams(folder)}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)
     if (running := _running(folder)) is not None:
@@ -70,6 +71,20 @@ def up(
         state,
         output,
     )
+
+
+def _streams(folder: Path) -> tuple[str, ...] | None:
+    """The names of the streams here; None where there are none, or where the platform in `folder` knows none."""
+    from lozenge.streams.project import Streams, streams_folder
+
+    running = _running(folder)
+    if running is not None and "streams" not in running["requested"]:  # it is of an earlier version
+        return None
+    try:
+        here = streams_folder()
+    except ConfigError:
+        return None
+    return tuple(stream.name for stream in Streams.of(here).definitions)
 
 
 def _sound(file: str | None) -> str | None:
@@ -103,9 +118,11 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
     def has_changed() -> bool:
         return (now := _running(folder)) is None or now.get("requested") == asdict(wanted)
 
+    new = [name for name in wanted.streams if name not in before.streams]
     if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := _running(folder)) is not None:
         _refuse_failed(folder, now)
-        say(f"running, with a broker at {now['bootstrap']}; {wanted}", now, output)
+        added = f"; new streams: {', '.join(new)}" if new and before.streams else ""
+        say(f"running, with a broker at {now['bootstrap']}; {wanted}{added}", now, output)
         return
     raise LozengeError(f"changing the platform: not done after {CHANGE_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
+from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process import logging
@@ -58,7 +58,7 @@ def programs(
     def normalisers(stream: StreamDefinition) -> Iterator[Program]:
         keys = [key for key in stream.rekeys if rekeys is None or key in rekeys]
         count = 0 if wanted.held == stream.app else wanted.instances(stream.app)
-        merges = [key for key in common_keys(stream, streams.definitions) if rekeys is None or key in rekeys]
+        merges = _merges(stream, streams, rekeys)
         for name in instance_names(stream.app, count):
             yield program(name, ["lozenge_upstream"], **normaliser_variables(stream, keys, merges))
 
@@ -83,21 +83,54 @@ def programs(
     return {each.name: each for each in found}
 
 
+def _merges(stream: StreamDefinition, streams: Streams, rekeys: Collection[str] | None) -> list[str]:
+    return [key for key in common_keys(stream, streams.definitions) if rekeys is None or key in rekeys]
+
+
+def remerged(before: Streams, after: Streams, rekeys: Collection[str] | None) -> set[str]:
+    """The normalisers that merge their stream by other keys now that there are other streams."""
+    merges = {stream.app: _merges(stream, before, rekeys) for stream in before.definitions}
+    return {
+        stream.app
+        for stream in after.definitions
+        if stream.app in merges and _merges(stream, after, rekeys) != merges[stream.app]
+    }
+
+
+def read_again(streams: Streams) -> Streams:
+    """The streams of the folder as it is now; those that run if one of them is wrong."""
+    try:
+        return Streams.of(streams.folder)
+    except ConfigError as error:
+        logging.logger().error(error.message, hint=error.hint)
+        return streams
+
+
+def create_topics(kafka: KafkaSettings, streams: Streams) -> None:
+    """The topics of the platform and of its streams, as far as they do not exist."""
+    of_streams = [topic for each in streams.definitions for topic in each.topics(kafka.topics, each.rekeys)]
+    common = {key for each in streams.definitions for key in common_keys(each, streams.definitions)}
+    of_streams += merged_topics(kafka.topics, streams.definitions, common)
+    ensure_topics(kafka, [*kafka.topics.platform_topics(), *of_streams])
+
+
 def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: StopSignal) -> None:
     """Runs what is requested in `folder` until `stop` is; raises UsageError if the folder or the port is in use."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", requested(folder).port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.local(broker.bootstrap)
-        of_streams = [topic for each in streams.definitions for topic in each.topics(kafka.topics, each.rekeys)]
-        common = {key for each in streams.definitions for key in common_keys(each, streams.definitions)}
-        of_streams += merged_topics(kafka.topics, streams.definitions, common)
-        ensure_topics(kafka, [*kafka.topics.platform_topics(), *of_streams])
+        create_topics(kafka, streams)
         shipper = Shipper(kafka)
         with Supervisor(folder / "logs") as supervisor, closing(shipper):
             applied: Requested | None = None
             while True:
                 if (wanted := newest_request(folder, applied)) != applied:
                     changed = wanted.programs_changed(applied) if applied else set()
+                    if applied is not None and wanted.streams != applied.streams:
+                        before, streams = streams, read_again(streams)
+                        create_topics(kafka, streams)
+                        apps = remerged(before, streams, rekeys)
+                        changed |= {name for name in supervisor.children if app_of_program(name) in apps}
                     apply_programs(programs(folder, kafka, streams, rekeys, wanted), supervisor, shipper, changed)
                     applied = wanted
                 if stop.wait(TICK_SECONDS):

@@ -23,7 +23,8 @@ class Requested:
     """The broker's port on loopback, generated records per second, and the routing file or "".
 
     `normalisers` has the number of instances of each normaliser that was scaled; the others have one. `held` is the
-    normaliser of which no instance runs, because its offsets are being reset; "" if there is none.
+    normaliser of which no instance runs, because its offsets are being reset; "" if there is none. `streams` are the
+    names of those that were there at the last request: other ones make the platform read its streams again.
     """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT
@@ -31,6 +32,7 @@ class Requested:
     routing: str = ""
     normalisers: dict[str, Annotated[int, Meta(ge=1)]] = field(default_factory=dict)
     held: str = ""
+    streams: tuple[str, ...] = ()
 
     def instances(self, app: str) -> int:
         """How many instances of a normaliser are requested."""

@@ -24,6 +24,8 @@ def stream_of(declaration: Manifest, streams: Streams, origin: str) -> StreamDef
             found.append(streams.get(name))
         except UsageError as error:
             problems.append(f"tool.lozenge.stream{'s' * (len(names) > 1)}: {error.message}: {error.hint}")
+        except ConfigError as error:  # the stream itself is wrong
+            problems += error.problems
     if not problems and len(found) == 1 and key and key not in found[0].keys:
         has = f"the stream {found[0].name} has no key {key!r}, only {', '.join(found[0].keys)}"
         problems.append(f"tool.lozenge.key: {has}")

@@ -5,8 +5,8 @@ or else in the nearest above the detector that is asked about.
 """
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lozenge.errors import ConfigError, UsageError
@@ -19,38 +19,47 @@ _USUAL = Path("upstream", "streams")
 
 @dataclass(frozen=True)
 class Streams:
-    """The streams of `folder`, by name."""
+    """The streams of `folder`, by name: the `sound` ones, and what is wrong with each of the others."""
 
     folder: Path
-    definitions: tuple[StreamDefinition, ...]
+    sound: tuple[StreamDefinition, ...]
+    wrong: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, near: Path | None = None) -> "Streams":
-        """Those of this process, which may be about the folder `near`.
+        """Those of this process, which may be about the folder `near`; a stream that is wrong is no problem of others.
 
-        Raises ConfigError with every problem of every stream at once.
+        Raises ConfigError if there is none.
         """
-        return cls.of(streams_folder(near))
+        return cls._read(streams_folder(near))
 
     @classmethod
     def of(cls, folder: Path) -> "Streams":
         """Those of `folder`; raises ConfigError with every problem of every stream at once."""
-        found, wrong = list[StreamDefinition](), list[str]()
+        streams = cls._read(folder)
+        assert streams.definitions
+        return streams
+
+    @classmethod
+    def _read(cls, folder: Path) -> "Streams":
+        found, wrong = list[StreamDefinition](), dict[str, tuple[str, ...]]()
         for each in folders_in(folder):
             try:
                 found.append(read(each))
             except ConfigError as error:
-                wrong += [f"{each.name}/{problem}" for problem in error.problems or [error.message]]
-        wrong += _shared_names(found)
-        if wrong:
-            raise ConfigError(
-                f"reading the streams of {folder}",
-                problems=wrong,
-                hint="fix what is named; `lozenge stream ls` reads them again",
-            )
-        if not found:
+                wrong[each.name] = tuple(f"{each.name}/{problem}" for problem in error.problems or [error.message])
+        if not found and not wrong:
             raise ConfigError(f"reading the streams of {folder}: it has none", hint=f"each has a {DECLARATION}")
-        return cls(folder, tuple(found))
+        for names, problem in _shared_names(found):  # either may be the wrong one
+            wrong |= {name: (*wrong.get(name, ()), problem) for name in names}
+        return cls(folder, tuple(each for each in found if each.name not in wrong), wrong)
+
+    @property
+    def definitions(self) -> tuple[StreamDefinition, ...]:
+        """All of them; raises ConfigError with every problem of every stream at once."""
+        if self.wrong:
+            raise self._refusal(self.wrong)
+        return self.sound
 
     def mappings(self, stream: StreamDefinition) -> Path:
         """The folder of the mappings of a stream; the copy in a release has none."""
@@ -61,21 +70,38 @@ class Streams:
         return self.folder / stream.name / SAMPLES
 
     def get(self, name: str = "") -> StreamDefinition:
-        """The stream `name`; without a name the default one, or the only one there is. Raises UsageError."""
-        for each in self.definitions:
-            if each.name == name or (not name and (each.default or len(self.definitions) == 1)):
+        """The stream `name`; without a name the default one, or the only one there is.
+
+        Raises UsageError, and ConfigError with all that is wrong with it.
+        """
+        only = len(self.sound) + len(self.wrong) == 1
+        for each in self.sound:
+            if each.name == name or (not name and (each.default or only)):
                 return each
-        have = ", ".join(each.name for each in self.definitions)
+        if name in self.wrong:
+            raise self._refusal([name])
+        if not name and self.wrong:  # one of them may be the default
+            raise self._refusal(self.wrong)
+        have = ", ".join(each.name for each in self.sound)
         looked = f"there is no stream {name}" if name else "no stream is named, and none is the default"
         raise UsageError(f"looking for a stream in {self.folder}: {looked}", hint=f"name one of {have}")
 
     def of_app(self, app: str) -> StreamDefinition:
-        """The stream that `app` normalises; raises UsageError."""
-        for each in self.definitions:
+        """The stream that `app` normalises; raises UsageError, and ConfigError if a stream that is wrong may be it."""
+        for each in self.sound:
             if each.app == app:
                 return each
-        have = ", ".join(each.app for each in self.definitions)
+        if self.wrong:
+            raise self._refusal(self.wrong)
+        have = ", ".join(each.app for each in self.sound)
         raise UsageError(f"looking for {app} in {self.folder}: no stream has that normaliser", hint=f"there are {have}")
+
+    def _refusal(self, names: Iterable[str]) -> ConfigError:
+        return ConfigError(
+            f"reading the streams of {self.folder}",
+            problems=list(dict.fromkeys(problem for name in names for problem in self.wrong[name])),
+            hint="fix what is named; `lozenge stream ls` reads them again",
+        )
 
 
 def streams_folder(near: Path | None = None) -> Path:
@@ -104,18 +130,22 @@ def folders_in(folder: Path) -> Iterator[Path]:
             yield each
 
 
-def _shared_names(found: list[StreamDefinition]) -> Iterator[str]:
-    """What two streams would write over each other: the subject of a schema, a raw topic, ids, offsets."""
+def _shared_names(found: list[StreamDefinition]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Two streams, and what both would write: the subject of a schema, a raw topic, ids, offsets."""
     for number, one in enumerate(found):
         for other in found[:number]:
-            name = f"{one.avro['namespace']}.{one.avro['name']}"
-            if name == f"{other.avro['namespace']}.{other.avro['name']}":
-                yield f"{one.name}/event.avsc: {other.name} has a record {name} too: give it another name"
-            for topic in {*one.raw_topics} & {*other.raw_topics}:
-                yield f"{one.name}/mappings: {other.name} reads {topic} too: a raw topic belongs to one stream"
-            for source in {*one.sources} & {*other.sources}:
-                yield f"{one.name}/mappings: {other.name} has a source {source} too: ids of events could be equal"
-            if one.app == other.app:
-                yield f"{one.name}/{DECLARATION}: app: the normaliser of {other.name} is {one.app} too"
-            if one.default and other.default:
-                yield f"{one.name}/{DECLARATION}: default: {other.name} is the default too"
+            yield from (((one.name, other.name), problem) for problem in _clashes(one, other))
+
+
+def _clashes(one: StreamDefinition, other: StreamDefinition) -> Iterator[str]:
+    name = f"{one.avro['namespace']}.{one.avro['name']}"
+    if name == f"{other.avro['namespace']}.{other.avro['name']}":
+        yield f"{one.name}/event.avsc: {other.name} has a record {name} too: give it another name"
+    for topic in {*one.raw_topics} & {*other.raw_topics}:
+        yield f"{one.name}/mappings: {other.name} reads {topic} too: a raw topic belongs to one stream"
+    for source in {*one.sources} & {*other.sources}:
+        yield f"{one.name}/mappings: {other.name} has a source {source} too: ids of events could be equal"
+    if one.app == other.app:
+        yield f"{one.name}/{DECLARATION}: app: the normaliser of {other.name} is {one.app} too"
+    if one.default and other.default:
+        yield f"{one.name}/{DECLARATION}: default: {other.name} is the default too"

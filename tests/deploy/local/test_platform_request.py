@@ -11,14 +11,17 @@ import pytest
 
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.folder import write_copy
+from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge_deploy.cli import local
-from lozenge_deploy.local.platform import apply_programs, newest_request, programs
+from lozenge_deploy.local.platform import apply_programs, newest_request, programs, read_again, remerged
 from lozenge_deploy.local.platform_request import FILE, Requested, request, requested
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import invoke
-from tests.streams import STREAMS
+from tests.streams import AUTH, STREAMS
 
+LOGIN = STREAMS.get("login")
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 
 
@@ -89,6 +92,41 @@ def test_a_feed_for_a_running_platform_takes_effect_is_shown_and_is_kept(platfor
     assert (code, "no change: 50 generated records per second" in said) == (0, True)
     code, said = up(platform, "--feed", "0")
     assert (code, "no generated records" in said, requested(platform).feed) == (0, True, 0.0)
+
+
+def test_a_stream_that_is_new_is_normalised_by_a_running_platform(platform: Path) -> None:
+    streams = platform / "streams"
+    write_copy(AUTH, streams)
+
+    def again() -> tuple[int, str]:
+        run = invoke("up", "--folder", str(platform), cwd=platform, **{STREAMS_VARIABLE: str(streams)})
+        return run.returncode, run.stdout + run.stderr
+
+    assert again()[0] == 0
+    assert requested(platform).streams == ("auth",)
+    write_copy(LOGIN, streams)
+    code, said = again()
+    assert (code, "new streams: login" in said, requested(platform).streams) == (0, True, ("auth", "login"))
+    assert "no change" in again()[1]
+    (streams / "draft").mkdir()
+    (streams / "draft" / "stream.toml").write_text("x = [")
+    code, said = again()
+    assert (code != 0, "draft/stream.toml: not TOML" in said) == (True, True)
+    assert requested(platform).streams == ("auth", "login")
+
+
+def test_streams_are_read_again_unless_one_is_wrong_and_normalisers_merge_by_new_keys(tmp_path: Path) -> None:
+    write_copy(AUTH, tmp_path)
+    before = Streams.of(tmp_path)
+    write_copy(LOGIN, tmp_path)
+    after = read_again(before)
+    assert after == Streams.of(tmp_path) != before
+    assert remerged(before, after, None) == {AUTH.app}
+    assert remerged(before, after, ()) == remerged(after, after, None) == set()
+    assert {AUTH.app, LOGIN.app} <= programs(tmp_path, KAFKA, after, None, Requested()).keys()
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "stream.toml").write_text("x = [")
+    assert read_again(after) == after
 
 
 def test_a_dry_run_on_a_running_platform_changes_nothing(platform: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_normaliser_that_no_stream_has_is_refused(tmp_path: Path) -> None:
 
 def test_every_instance_is_a_program(tmp_path: Path) -> None:
     login = AUTH.model_copy(update={"name": "login", "app": "upstream-login"})
-    streams = replace(STREAMS, definitions=(AUTH, login))
+    streams = replace(STREAMS, sound=(AUTH, login))
 
     def upstreams(wanted: Requested) -> dict[str, str]:
         found = programs(tmp_path, KAFKA, streams, ("terminal",), wanted)
@@ -66,7 +66,7 @@ def test_streams_are_merged_by_the_keys_that_they_share(tmp_path: Path) -> None:
     login = AUTH.model_copy(update={"name": "login", "app": "upstream-login", "keys": {"card": "card_id"}})
 
     def merges(*definitions: StreamDefinition, rekeys: tuple[str, ...] | None = None) -> list[str]:
-        found = programs(tmp_path, KAFKA, replace(STREAMS, definitions=definitions), rekeys, Requested())
+        found = programs(tmp_path, KAFKA, replace(STREAMS, sound=definitions), rekeys, Requested())
         ours = (program for name, program in found.items() if name.startswith("upstream"))
         return [program.environment(0)["LOZENGE_UPSTREAM_MERGES"] for program in ours]
 

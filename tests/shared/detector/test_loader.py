@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from lozenge.detector import loader, package
 from lozenge.detector.loader import from_folder, installed
@@ -96,6 +97,7 @@ def test_a_column_that_is_built_at_import_is_refused_with_where_it_belongs(
     tmp_path: Path, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # another test of this process may have one
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
     imports = "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"
     folder = write_detector(tmp_path, "made_up", module=f"{imports}LIMIT = {column}\n{MODULE}")
     with pytest.raises(DetectorError, match=r"\n  -> Spark is not there yet.*in detect\(\)"):

@@ -86,6 +86,37 @@ def test_two_streams_that_would_write_over_each_other_are_refused(tmp_path: Path
     ]
 
 
+def test_a_stream_that_is_wrong_is_no_problem_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path))
+    for each in (AUTH, other("login", "Login", "LOGIN", "upstream-login", "login_json")):
+        write_copy(each, tmp_path)
+    (tmp_path / "draft").mkdir()
+    (tmp_path / "draft" / "stream.toml").write_text("x = [")
+    streams = Streams.load()
+    assert streams.get() == streams.get("auth") == streams.of_app("upstream") == AUTH
+    for wrong in (lambda: streams.get("draft"), lambda: streams.of_app("upstream-draft"), lambda: streams.definitions):
+        with pytest.raises(ConfigError) as refused:
+            wrong()
+        assert [problem.partition(":")[0] for problem in refused.value.problems] == [
+            "draft/stream.toml",
+            "draft/event.avsc",
+        ]
+    with pytest.raises(UsageError, match="name one of auth, login"):
+        streams.get("claims")
+
+
+def test_of_two_streams_that_clash_either_may_be_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path))
+    for name in ("one", "two"):
+        write_copy(other(name, "Same", name, f"upstream-{name}", name), tmp_path)
+    write_copy(AUTH, tmp_path)
+    streams = Streams.load()
+    assert streams.get("auth") == AUTH
+    for name in ("one", "two"):
+        with pytest.raises(ConfigError, match="one has a record"):
+            streams.get(name)
+
+
 def test_a_normaliser_names_its_stream() -> None:
     streams = Streams.of(FOLDER)
     assert streams.of_app("upstream") == AUTH

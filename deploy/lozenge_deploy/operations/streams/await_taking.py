@@ -48,7 +48,7 @@ def await_taking(
             if answer is None and time.monotonic() > began + SILENT_SECONDS and has_no_member(kafka, app):
                 raise ChangeFailed(
                     f"{doing}: {name} is requested, and no {app} runs that could take it",
-                    hint="its next start takes it, if all of it is good",
+                    hint="its next start takes it, if all of it is good; `lozenge up` starts that of a new stream",
                 )
             time.sleep(POLL_SECONDS)
     raise ChangeTimedOut(
