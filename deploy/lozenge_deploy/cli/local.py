@@ -73,7 +73,7 @@ def up(
     )
 
 
-def _streams(folder: Path) -> tuple[str, ...] | None:
+def _streams(folder: Path) -> list[str] | None:
     """The names of the streams here; None where there are none, or where the platform in `folder` knows none."""
     from lozenge.streams.project import Streams, streams_folder
 
@@ -84,7 +84,7 @@ def _streams(folder: Path) -> tuple[str, ...] | None:
         here = streams_folder()
     except ConfigError:
         return None
-    return tuple(stream.name for stream in Streams.of(here).definitions)
+    return [stream.name for stream in Streams.of(here).definitions]
 
 
 def _sound(file: str | None) -> str | None:

@@ -32,7 +32,7 @@ class Requested:
     routing: str = ""
     normalisers: dict[str, Annotated[int, Meta(ge=1)]] = field(default_factory=dict)
     held: str = ""
-    streams: tuple[str, ...] = ()
+    streams: list[str] = field(default_factory=list)
 
     def instances(self, app: str) -> int:
         """How many instances of a normaliser are requested."""

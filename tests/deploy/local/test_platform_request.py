@@ -72,7 +72,7 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a platform that runs, and does at once what is requested."""
 
     def running(folder: Path) -> dict[str, Any]:
-        now = asdict(requested(folder))
+        now = json.loads(json.dumps(asdict(requested(folder))))
         return {"pid": 1, "bootstrap": "127.0.0.1:9092", "programs": {}, "failed": {}, "requested": now}
 
     monkeypatch.setattr(local, "_running", running)
@@ -103,16 +103,16 @@ def test_a_stream_that_is_new_is_normalised_by_a_running_platform(platform: Path
         return run.returncode, run.stdout + run.stderr
 
     assert again()[0] == 0
-    assert requested(platform).streams == ("auth",)
+    assert requested(platform).streams == ["auth"]
     write_copy(LOGIN, streams)
     code, said = again()
-    assert (code, "new streams: login" in said, requested(platform).streams) == (0, True, ("auth", "login"))
+    assert (code, "new streams: login" in said, requested(platform).streams) == (0, True, ["auth", "login"])
     assert "no change" in again()[1]
     (streams / "draft").mkdir()
     (streams / "draft" / "stream.toml").write_text("x = [")
     code, said = again()
     assert (code != 0, "draft/stream.toml: not TOML" in said) == (True, True)
-    assert requested(platform).streams == ("auth", "login")
+    assert requested(platform).streams == ["auth", "login"]
 
 
 def test_streams_are_read_again_unless_one_is_wrong_and_normalisers_merge_by_new_keys(tmp_path: Path) -> None:
