@@ -14,11 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import ConfigError, LozengeError, UsageError
-from lozenge.process.detached import start_detached
+from lozenge.process.detached import last_error, start_detached
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, say
-from lozenge_deploy.supervision.child import last_error
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
@@ -51,10 +50,11 @@ def up(
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
         raise UsageError(f"reading --feed: {feed} is no rate", hint="write it as --feed 50")
-    given = {"port": port, "feed": feed, "routing": _sound(routing), "streams": _streams(folder)}
+    running = _running(folder)
+    given = {"port": port, "feed": feed, "routing": _sound(routing), "streams": _streams(running)}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)
-    if (running := _running(folder)) is not None:
+    if running is not None:
         _change(
             folder, running, {n: value for n, value in changes.items() if value != getattr(before, n)}, dry_run, output
         )
@@ -73,11 +73,10 @@ def up(
     )
 
 
-def _streams(folder: Path) -> list[str] | None:
-    """The names of the streams here; None where there are none, or where the platform in `folder` knows none."""
+def _streams(running: dict[str, Any] | None) -> list[str] | None:
+    """The names of the streams here; None where there are none, or where the platform that runs takes no new ones."""
     from lozenge.streams.project import Streams, streams_folder
 
-    running = _running(folder)
     if running is not None and "streams" not in running["requested"]:  # it is of an earlier version
         return None
     try:

@@ -168,15 +168,13 @@ class HostPool:
     def _reap(self, name: str, host: RunningHost) -> None:
         """Kills what is left of a host that has ended, and remembers who was on it."""
         host.process.kill()
-        said = host.process.last_error()
-        why = f"its log says last: {said}" if said else "its log says nothing"
         if host.ending_since is not None:
             logger().info(f"Spark host {name} has ended")
         elif not host.process.ready():
-            self._start_failed(f"Spark host {name} has ended before it was ready: {why}")
+            self._start_failed(f"Spark host {name} has ended before it was ready: {host.process.last_words()}")
         else:
             detectors = sorted(host.detectors)
-            logger().error(f"Spark host {name} has ended: {why}", detectors=detectors)
+            logger().error(f"Spark host {name} has ended: {host.process.last_words()}", detectors=detectors)
             self._suspicions.host_ended(name, detectors, self._clock())
         del self._hosts[name]
         host.process.discard()

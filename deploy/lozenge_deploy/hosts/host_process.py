@@ -12,7 +12,7 @@ import psutil
 
 from lozenge.host.address import FILE, LOG, HostAddress, published_by
 from lozenge.host.process import TEMPORARY, HostSize, start_host
-from lozenge_deploy.supervision.child import last_error
+from lozenge.process.detached import last_error
 from lozenge_deploy.supervision.processes import NICE, runs
 from lozenge_deploy.supervision.recorded_process import RECORD, ProcessRecord, RecordedProcess, recorded
 
@@ -92,9 +92,9 @@ class HostProcess:
         for name in (FILE, RECORD):
             (self.folder / name).unlink(missing_ok=True)
 
-    def last_error(self) -> str:
-        """The newest error in its log, else its last line; "" if it has none."""
-        return last_error(self.log).message
+    def last_words(self) -> str:
+        """What its log says last: the newest error, else the last line."""
+        return f"its log says last: {last_error(self.log).message or 'nothing'}"
 
 
 def host_processes(folder: Path) -> list[HostProcess]:

@@ -12,23 +12,24 @@ from lozenge_deploy.releases.release import Release
 
 def isolation(release: Release, present: DeploymentSpec, given: Mapping[str, Any]) -> Isolation:
     """Whose JVM a release uses with the resources and the isolation in `given`, the others as at `present`."""
-    declared = release.declaration
-    wanted = given.get("isolation") or present.isolation or declared.isolation
-    return isolation_with(declared.mode, _resources(release, present, given), wanted)
+    resources = _resources(release, present, given)
+    return isolation_with(release.declaration.mode, resources, _wanted(release, present, given))
 
 
 def refused(release: Release, present: DeploymentSpec, given: Mapping[str, Any]) -> UsageError | None:
     """Why a release cannot run with the resources and the isolation in `given`; None if it can."""
-    declared = release.declaration
-    wanted = given.get("isolation") or present.isolation or declared.isolation
-    if wanted != Isolation.SHARED:
+    if _wanted(release, present, given) != Isolation.SHARED:
         return None
-    if not (why := refused_sharing(declared.mode, _resources(release, present, given))):
+    if not (why := refused_sharing(release.declaration.mode, _resources(release, present, given))):
         return None
     return UsageError(
         f"running {release.detector} in a shared JVM: {why}",
         hint=f"`lozenge set {release.detector} --isolation own` gives it a JVM of its own",
     )
+
+
+def _wanted(release: Release, present: DeploymentSpec, given: Mapping[str, Any]) -> Isolation | None:
+    return given.get("isolation") or present.isolation or release.declaration.isolation
 
 
 def _resources(release: Release, present: DeploymentSpec, given: Mapping[str, Any]) -> Resources:

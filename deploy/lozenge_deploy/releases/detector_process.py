@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lozenge.contracts.record import format_positions
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
@@ -99,13 +99,7 @@ def _job_settings(kafka: KafkaSettings, release: str, overrides: Mapping[str, An
 def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every JSON object that it prints, when it does."""
     with temporary_folder() as temporary, tempfile.TemporaryFile("w+", errors="replace") as output:
-        process = Child(
-            [str(python), "-m", *module],
-            environment=in_environment(os.environ | variables | temporary, python),
-            folder=python.parents[1],  # or Python would import modules of the current folder
-            stdout=subprocess.PIPE,
-            stderr=output,
-        )
+        process = _started(python, module, {**variables, **temporary}, subprocess.PIPE, output)
         try:
             for line in process.stdout:
                 yield json.loads(line)
@@ -125,13 +119,7 @@ def _output(
         tempfile.TemporaryFile("w+", errors="replace") as output,
         tempfile.TemporaryFile("w+", errors="replace") as errors,
     ):
-        process = Child(
-            [str(python), "-m", *module],
-            environment=in_environment(os.environ | variables | temporary, python),
-            folder=python.parents[1],  # or Python would import what lies in the present folder
-            stdout=output,
-            stderr=errors,
-        )
+        process = _started(python, module, {**variables, **temporary}, output, errors)
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired as error:
@@ -146,6 +134,18 @@ def _output(
         if code:
             raise _error(code, said.read(), doing)
         return said.read()
+
+
+def _started(
+    python: Path, module: list[str], variables: Mapping[str, str], stdout: int | IO[str], stderr: IO[str]
+) -> Child:
+    return Child(
+        [str(python), "-m", *module],
+        environment=in_environment(os.environ | variables, python),
+        folder=python.parents[1],  # or Python would import modules of the current folder
+        stdout=stdout,
+        stderr=stderr,
+    )
 
 
 def _error(code: int, output: str, doing: str = "") -> LozengeError:

@@ -1,17 +1,12 @@
 """A child process that leads a process group: it ends with its parent, and nothing of its group outlives it."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
-
-from lozenge.errors import HINT, PROBLEM
-
-_TAIL_BYTES = 16_384
+from typing import IO
 
 
 class Child:
@@ -91,40 +86,6 @@ class Child:
         return code
 
 
-class LastError(NamedTuple):
-    """Why a process ended, as far as its log says; empty if the log is."""
-
-    message: str = ""
-    hint: str = ""
-
-
-def last_error(log: Path, since: int = 0) -> LastError:
-    """The newest error of the program itself, else the newest of its JVM, else the last line; after byte `since`.
-
-    An error that was printed for people has its problems and its hint below its message.
-    """
-    with contextlib.suppress(OSError), log.open("rb") as file:
-        file.seek(max(since, log.stat().st_size - _TAIL_BYTES))
-        lines = file.read().decode(errors="replace").strip().splitlines()
-        entries = [_entry(line) for line in reversed(lines)]
-        errors = [entry for entry in entries if entry.get("level") in ("error", "critical")]
-        own = [entry for entry in errors if "logger" not in entry]
-        for entry in [*own, *errors, *entries[:1]]:
-            if "event" in entry:
-                return LastError(str(entry["event"]), str(entry.get("hint") or ""))
-        return _printed(lines)
-    return LastError()
-
-
-def _printed(lines: list[str]) -> LastError:
-    """The error in the last lines, as `LozengeError` prints it."""
-    hint = lines.pop().removeprefix(HINT) if len(lines) > 1 and lines[-1].startswith(HINT) else ""
-    begin = len(lines) - 1
-    while begin > 0 and lines[begin].startswith(PROBLEM):
-        begin -= 1
-    return LastError("\n".join(lines[begin:]), hint) if lines else LastError()
-
-
 def kill_group(pid: int) -> None:
     """Kills the processes of the group that `pid` leads or led, if there are any."""
     with contextlib.suppress(ProcessLookupError):
@@ -135,11 +96,3 @@ def leash(pid: int) -> subprocess.Popen[bytes]:
     """A shell that kills the process group `pid` as soon as this process is gone: then the pipe it reads ends."""
     script = ["sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "leash", str(pid)]
     return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0)
-
-
-def _entry(line: str) -> dict[str, object]:
-    """The fields of a log line; none if it is not a JSON object."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        return found if isinstance(found, dict) else {}
-    return {}

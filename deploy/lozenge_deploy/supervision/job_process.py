@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 
 from lozenge.errors import ConfigError
+from lozenge.process.detached import last_error
 from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
 from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
-from lozenge_deploy.supervision.child import last_error
 from lozenge_deploy.supervision.processes import NICE, known_process, raise_priority
 from lozenge_deploy.supervision.recorded_process import ProcessRecord, RecordedProcess, recorded
 from lozenge_deploy.supervision.temp_dirs import emptied

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lozenge_deploy.supervision.child import Child, last_error
+from lozenge.process.detached import last_error
+from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.restart_policy import ProgramState, RestartPolicy
 from lozenge_deploy.supervision.temp_dirs import emptied
 

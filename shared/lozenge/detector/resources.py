@@ -12,6 +12,8 @@ DEFAULT_MEMORY_MB, MOST_SHARED_MEMORY_MB, MOST_SHARED_CORES = 512, 2048, 4
 
 
 class Section(BaseModel):
+    """A table of a manifest: names that it does not know are refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from lozenge.host.client import SharedJvm
 from lozenge.host.fingerprint import fingerprint
 from lozenge.host.process import HostSize, start_host
 from lozenge.host.static_conf import STATIC_CONF
+from lozenge.process.detached import last_error
 from lozenge.process.waiting import wait_until
 from lozenge.spark.conf import most_slots
 from lozenge.spark.internals.driver_jvm import spark_runs_here
@@ -106,15 +106,8 @@ def _start(folder: Path) -> None:
         return
     if host.poll() is None:
         host.kill()
-    last = _last_line(folder / LOG)
+    said = last_error(folder / LOG).message
     raise SparkGone(
-        f"starting a Spark host: it is not ready (exit code {host.poll()}); its log ends with: {last}",
+        f"starting a Spark host: it is not ready (exit code {host.poll()}); its log says last: {said or 'nothing'}",
         hint=f"its log is {folder / LOG}; {SETTING}=off does without",
     )
-
-
-def _last_line(log: Path) -> str:
-    with suppress(OSError):
-        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        return lines[-1] if lines else "nothing"
-    return "nothing"

@@ -107,7 +107,7 @@ _SETTINGS = {
 }
 
 _LOCAL_FILES = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
-"""Without checksum files; see the class of the checkpoint files. Executors of a cluster would not copy snapshots."""
+"""Without checksum files; see the class of the checkpoint files. Executors of a cluster could then copy no snapshot."""
 
 Conf = dict[str, bool | float | int | str | None]
 

@@ -36,9 +36,7 @@ class Streams:
     @classmethod
     def of(cls, folder: Path) -> "Streams":
         """Those of `folder`; raises ConfigError with every problem of every stream at once."""
-        streams = cls._read(folder)
-        assert streams.definitions
-        return streams
+        return cls(folder, cls._read(folder).definitions)
 
     @classmethod
     def _read(cls, folder: Path) -> "Streams":

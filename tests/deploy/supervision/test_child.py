@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from lozenge.errors import ConfigError, UsageError
-from lozenge_deploy.supervision.child import Child, LastError, last_error
+from lozenge.process.detached import LastError, last_error
+from lozenge_deploy.supervision.child import Child
 from tests.deploy.supervision.test_supervisor import alive, until
 
 SERVING = LastError("serving metrics: no such port", "name one")

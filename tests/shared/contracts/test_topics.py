@@ -5,7 +5,15 @@ import re
 import pytest
 
 from lozenge.contracts.topic_patterns import name_of_list
-from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, is_stage, is_upstream, reference_list
+from lozenge.contracts.topics import (
+    PREFIX_PATTERN,
+    Topic,
+    Topics,
+    is_stage,
+    is_upstream,
+    is_written_by_platform,
+    reference_list,
+)
 from lozenge.streams.merged import merged_topics
 from lozenge_deploy.releases.lint.names import name_problem
 from tests.streams import AUTH, RAW_ISO, RAW_JSON
@@ -71,6 +79,12 @@ def test_the_list_in_a_topic_has_a_name_and_nothing_else_is_a_list(topics: Topic
     others = [each.name for each in every_topic(topics) if name_of_list(topics, each.name) is None]
     assert len(others) == len(every_topic(topics)) - 1
     assert name_of_list(PLAIN, reference_list(OTHER, "blocked_cards").name) is None
+
+
+def test_no_topic_of_the_platform_holds_raw_records() -> None:
+    others = {each.name for each in every_topic(PLAIN) if not is_written_by_platform(each.name)}
+    assert others == {*AUTH.raw_topics}
+    assert not is_written_by_platform("pay.raw.orders")
 
 
 def test_what_a_list_was_can_be_read_for_as_long_as_any_record_read_with_it() -> None:

@@ -109,13 +109,17 @@ def test_a_client_that_is_killed_loses_its_gateway(server: HostServer, gateways:
     until(lambda: gateways.all[0].closed, "the end of the client")
 
 
+def in_a_cycle(gateways: Gateways) -> weakref.ref[Gateway]:
+    """The newest gateway, which only the server refers to, and itself."""
+    gateway = gateways.all.pop()
+    vars(gateway)["itself"] = gateway
+    return weakref.ref(gateway)
+
+
 def test_a_host_keeps_no_object_of_a_client_that_is_gone(server: HostServer, gateways: Gateways) -> None:
     """The JVM has each Java object as long as Python has one for it, and py4j's are in cycles."""
     lease, _ = ask(server.address)
-    cycle = gateways.all.pop()
-    kept = weakref.ref(cycle)
-    vars(cycle)["itself"] = cycle
-    del cycle
+    kept = in_a_cycle(gateways)
     gc.disable()
     try:
         lease.close()
@@ -138,10 +142,7 @@ class Finalised:
 def test_a_client_that_goes_during_a_collection_leaves_no_object(server: HostServer, gateways: Gateways) -> None:
     """Python has one collection at a time, and a call for a second one returns at once."""
     lease, _ = ask(server.address)
-    cycle = gateways.all.pop()
-    kept = weakref.ref(cycle)
-    vars(cycle)["itself"] = cycle
-    del cycle
+    kept = in_a_cycle(gateways)
     garbage = Finalised()
     found, may_end = garbage.found, garbage.may_end
     gc.disable()
