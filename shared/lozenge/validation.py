@@ -23,8 +23,22 @@ def sentences(error: ValidationError) -> list[str]:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    unknown = problem["type"] == "extra_forbidden"
-    return "there is no such name here" if unknown else problem["msg"].removeprefix("Value error, ")
+    about = problem.get("ctx", {})
+    match problem["type"]:
+        case "missing":
+            return "it is missing"
+        case "extra_forbidden":
+            return "there is no such name here"
+        case "union_tag_invalid":
+            return f"there is no {_tag_name(problem)} {about['tag']!r}; there are {about['expected_tags']}"
+        case "union_tag_not_found":
+            return f"it has no {_tag_name(problem)}"
+    return problem["msg"].removeprefix("Value error, ")
+
+
+def _tag_name(problem: ErrorDetails) -> str:
+    """The name that says which of several things a table is."""
+    return str(problem["ctx"]["discriminator"]).strip("'")
 
 
 def _is_within(places: list[tuple[Any, ...]], outer: tuple[Any, ...]) -> bool:

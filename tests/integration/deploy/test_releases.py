@@ -201,5 +201,5 @@ def test_a_detector_that_cannot_describe_itself_says_why(name: str, cache: Path,
         build(source)
     module.write_text(MODULE.replace("import toposort\n", "").replace("limit: int = 3", "limit: int"))
     install(source)
-    with pytest.raises(ConfigError, match="limit: Field required"):
+    with pytest.raises(ConfigError, match="limit: it is missing"):
         build(source)
