@@ -3,7 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -95,7 +95,9 @@ class _Reading:
             header = next(reader, [])
             if wrong := [*_header_problems(header)]:
                 self.problems += wrong
-                return {}
+                header = self._meant(header)
+                if VALUE not in header:
+                    return {}
             for row in (each for each in reader if each):
                 if len(row) != len(header):
                     self._add(reader.line_num, f"it has {len(row)} fields, and the header has {len(header)}")
@@ -110,6 +112,18 @@ class _Reading:
         if not entries and not self.problems:
             self.problems.append("it has no entry; `lozenge list remove` removes entries")
         return entries
+
+    def _meant(self, header: Sequence[str]) -> list[str]:
+        """What a wrong header can only mean, so that the problems of the rows are named too; else nothing.
+
+        Rows that lack a reason are no problem then: its column may be the one with another name.
+        """
+        if REASON not in header and not self._given.reason:
+            self._given = replace(self._given, reason="unknown")
+        others = [name for name in header if name not in COLUMNS]
+        if VALUE not in header and len(others) == 1:
+            return [VALUE if name == others[0] else name for name in header]
+        return [*header] if all(header.count(name) == 1 for name in COLUMNS if name in header) else []
 
     def _entry(self, fields: Mapping[str, str], line: int) -> ListEntry:
         expires_at, given = self._given.expires_at, self._given

@@ -98,6 +98,23 @@ def test_all_problems_of_a_file_are_named_at_once(tmp_path: Path, monkeypatch: p
     assert complaints(tmp_path, content, Given("ann", NOW))[2:] == ("and 6 more",)
 
 
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        ("card,reason,expires_at", [3, 4, 5, 6]),
+        ("value,reason,until", [4, 5, 6]),
+        ("value,cause,expires_at", [3, 4, 5, 6]),
+        ("card,cause,expires_at", []),
+        ("value,value,expires_at", []),
+    ],
+)
+def test_a_wrong_column_hides_no_row(tmp_path: Path, header: str, lines: list[int]) -> None:
+    content = f"{header}\na,x,\nb,x,soon\n{PAN},x,\na,x,\nc,x\n"
+    column, *rows = complaints(tmp_path, content, Given("ann", NOW))
+    assert "column" in column
+    assert [row.partition(":")[0] for row in rows] == [f"line {number}" for number in lines]
+
+
 def test_values_of_a_command_are_checked_as_those_of_a_file() -> None:
     assert [*from_values(["a", "b"], GIVEN)] == ["a", "b"]
     with pytest.raises(ConfigError) as raised:
