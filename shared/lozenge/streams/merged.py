@@ -55,13 +55,22 @@ def common_keys(stream: StreamDefinition, streams: Sequence[StreamDefinition]) -
     return tuple(key for key, field in stream.keys.items() if (key, field) in others)
 
 
+def shared_keys(members: Sequence[StreamDefinition]) -> list[str]:
+    """The keys by which all of `members` can be read together: each has them, in the same field."""
+    first, *others = members
+    return [key for key, field in first.keys.items() if all(each.keys.get(key) == field for each in others)]
+
+
 def _problems(members: Sequence[StreamDefinition], key: str) -> Iterator[str]:
     names = [each.name for each in members]
     yield from (f"{name} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1)
     having = [each for each in members if key in each.keys]
+    if not key:
+        found = ", ".join(shared_keys(members))
+        yield f"no key is named: take one of {found}" if found else "no key is named, and none is in all of them"
     for each in members:
-        if each not in having:
-            yield f"{each.name} has no key {key or '(none is named)'}, only {', '.join(each.keys)}"
+        if key and each not in having:
+            yield f"{each.name} has no key {key}, only {', '.join(each.keys)}"
     for one, other in pairwise(having):
         if (mine := one.keys[key]) != (theirs := other.keys[key]):
             fields = f"the field {mine} in {one.name} and {theirs} in {other.name}"

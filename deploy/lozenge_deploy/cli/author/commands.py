@@ -56,6 +56,7 @@ def new(
     """Write the folder of a new detector, with tests that pass."""
     from lozenge.detector.input_stream import together
     from lozenge.streams.project import Streams
+    from lozenge_deploy.cli.author.common_key import common_key
     from lozenge_deploy.cli.author.new_alert_input import new_alert_input
     from lozenge_deploy.cli.author.scaffold import contents, write
 
@@ -65,7 +66,9 @@ def new(
     if alerts_of:
         of = new_alert_input(detectors, name, alerts_of, key, stream or ())
     else:
-        of = together([streams.get(each) for each in stream or [""]], key)
+        named = [streams.get(each) for each in stream or [""]]
+        key = common_key(f"making detector {name}", named, key)
+        of = together(named, key)
     usual = DetectorKind.STATEFUL if of.members or of.alerts_of else DetectorKind.RULE
     files = make(detectors, name, kind or usual, owner or user_name(), of, key=key, tables=table or ())
     if output is OutputFormat.JSON:

@@ -29,6 +29,6 @@ def new_alert_input(detectors: Path, name: str, there: str, key: str, streams: S
     if not (found or key):
         raise UsageError(
             f"{doing}: {detectors} has no {there}, which would say what its alerts are about",
-            hint="name their entity, such as --key card",
+            hint="name their entity, such as --key user",
         )
     return alert_stream(there, found or key)

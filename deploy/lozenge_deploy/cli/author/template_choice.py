@@ -48,7 +48,7 @@ def choose_template(kind: str, stream: StreamDefinition, key: str) -> ChosenTemp
         return ChosenTemplate(
             kind,
             given,
-            "Flags a $key with several events within minutes.",
+            "Flags $a_key with several events within minutes.",
             "`limit` events of one $key within one `window`. One alert per $key and window.",
             "A burst that the edge of a window divides, and events more than 10 minutes late.",
             "| `window` | 10m | length of the window |\n| `limit` | 3 | events that raise an alert |",
@@ -64,7 +64,7 @@ def _merged(stream: StreamDefinition, given: Words) -> ChosenTemplate:
     return ChosenTemplate(
         "merged",
         {**given, "first": first, "second": second},
-        "Flags a $key with $second within minutes after $first.",
+        "Flags $a_key with $second within minutes after $first.",
         "An event of $second at most `within` after one of $first, of one $key.",
         "Pairs that are further apart, or come the other way round.",
         "| `within` | 5m | the longest time between the two |",
@@ -75,7 +75,7 @@ def _alerts(stream: StreamDefinition, given: Words) -> ChosenTemplate:
     return ChosenTemplate(
         "alerts",
         {**given, "detector": stream.alerts_of},
-        "Flags a $key with several alerts of $detector within an hour.",
+        "Flags $a_key with several alerts of $detector within an hour.",
         "`limit` alerts of $detector about one $key, each at most `within` before the last one.",
         "Alerts that are further apart.",
         "| `within` | 1h | the longest time from the first to the last |\n| `limit` | 3 | alerts that raise an alert |",
@@ -119,7 +119,7 @@ def _fold(stream: StreamDefinition, text: Field | None, given: Words) -> ChosenT
         return ChosenTemplate(
             "stateful_change",
             {**given, **_text_words(text)},
-            "Flags a $key whose $field changes within minutes.",
+            "Flags $a_key whose $field changes within minutes.",
             "Two events of one $key with another `$field` each, at most `within` apart.",
             "Changes that are further apart.",
             "| `within` | 5m | the longest time between the two events |",
@@ -127,7 +127,7 @@ def _fold(stream: StreamDefinition, text: Field | None, given: Words) -> ChosenT
     return ChosenTemplate(
         "stateful_repeat",
         given,
-        "Flags a $key that comes twice within seconds.",
+        "Flags $a_key that comes twice within seconds.",
         "Two events of one $key, at most `within` apart.",
         "Events that are further apart.",
         "| `within` | 10s | the longest time between the two events |",
@@ -140,7 +140,9 @@ def _given(stream: StreamDefinition, key: str) -> dict[str, str]:
     field = next(field for field in stream.fields if field.name == column)
     entity = str(field.example if field.example is not None else f"{name}-1")
     given = "" if field.example is not None else f'"{column}": {_literal(entity)}, '
-    return {"key": name, "key_column": column, "entity": _literal(entity)[1:-1], "given": given}
+    article = "an" if name[0] in "aeio" else "a"  # a user, a unit
+    words = {"key": name, "a_key": f"{article} {name}", "key_column": column}
+    return {**words, "entity": _literal(entity)[1:-1], "given": given}
 
 
 def _numbers(stream: StreamDefinition) -> Iterator[Field]:

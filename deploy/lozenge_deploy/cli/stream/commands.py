@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import BrokerUnavailable, UsageError
-from lozenge_deploy.cli.options import OUTPUT
+from lozenge_deploy.cli.options import OUTPUT, detectors_folder
 from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json
 from lozenge_deploy.cli.stream import release_commands, samples
@@ -62,8 +62,8 @@ def try_(
 ) -> None:
     """Show what upstream makes of raw records from stdin, field by field, or why it makes no event of them.
 
-    Each line is a record, or all of the input is one. Nothing is written, and no broker is needed. Exit code 1: one of
-    them would be a dead letter.
+    Each line is a record, or each element of an array, or all of the input is one. Nothing is written, and no broker is
+    needed. Exit code 1: one of them would be a dead letter.
     """
     if sys.stdin.isatty():
         raise UsageError(f"trying records of {name}: none were given", hint=f"lozenge stream try {name} < record.json")
@@ -86,6 +86,8 @@ def try_(
             echo(f"{record} is skipped: {each['skipped']}")
         else:
             echo(f"{record} is a dead letter: {', '.join(each['problems'])}")
+            for sentence in each["sentences"]:
+                echo(f"  - {sentence}")
     if any(each["problems"] for each in tried):
         raise typer.Exit(1)
 
@@ -108,18 +110,19 @@ def types(
     A fold names the class as the type of its event: `def step(state: Seen, event: Authorisation, ...)`. Write the
     module into the folder of the detector, and again when the schema has changed.
     """
+    from lozenge.detector.input_stream import together
     from lozenge.streams.alert_stream import alert_stream
-    from lozenge.streams.merged import merged
     from lozenge.streams.project import Streams
+    from lozenge_deploy.cli.author.common_key import common_key
     from lozenge_deploy.cli.stream.event_class import module_text
 
     if bool(names) == bool(alerts_of):
         raise UsageError("writing a class of events: of which?", hint="name a stream, or a detector by --alerts-of")
     if alerts_of:
-        text = module_text(alert_stream(alerts_of, key))
+        text = module_text(alert_stream(_known_detector(alerts_of), key))
     else:
         streams = [Streams.load().get(name) for name in names or ()]
-        text = module_text(streams[0] if len(streams) == 1 else merged(streams, key))
+        text = module_text(together(streams, common_key("writing a class of events", streams, key)))
     if to is None:
         typer.echo(text, nl=False)
         return
@@ -128,6 +131,17 @@ def types(
     except OSError as error:
         raise UsageError(f"writing {to}: {error.strerror}", hint="name another file") from error
     echo(f"wrote {to}")
+
+
+def _known_detector(name: str) -> str:
+    """The name of a detector that has a folder in the project; raises UsageError with those that have one."""
+    detectors = detectors_folder()
+    found = sorted(each.parent.name for each in detectors.glob("[a-z]*/pyproject.toml"))
+    if name not in found:
+        raise UsageError(
+            f"writing a class of events: {detectors} has no detector {name}", hint=f"name one of {', '.join(found)}"
+        )
+    return name
 
 
 def _shown(value: Any) -> Any:

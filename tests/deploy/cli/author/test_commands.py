@@ -74,8 +74,10 @@ def test_new_reads_several_streams_by_a_key(checkout: Path, two_streams: dict[st
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--key", "merchant"], "sign_in has no key merchant, only account, card"),
-        ([], "auth has no key (none is named)"),
+        (["--key", "merchant"], "auth and sign_in do not share the key merchant"),
+        (["--key", "merchant"], "name the entity of the alerts: --key card or --key account"),
+        ([], "auth and sign_in can be read by several keys"),
+        ([], "name the entity of the alerts: --key card or --key account"),
         (["--key", "account", "--kind", "rule"], "a rule of several streams has no template"),
     ],
 )
@@ -86,6 +88,28 @@ def test_new_refuses_streams_that_cannot_be_read_together(
     assert run.returncode == 2
     assert why in run.stderr
     assert list((checkout / "detectors").iterdir()) == []
+
+
+def test_the_only_key_that_streams_share_need_not_be_named(checkout: Path, tmp_path: Path) -> None:
+    write_copy(AUTH, tmp_path / "streams")
+    write_copy(SIGN_IN.model_copy(update={"keys": {"account": "account_id"}}), tmp_path / "streams")
+    both = ("--stream", "auth", "--stream", "sign_in")
+    run = invoke("new", "spotter", *both, cwd=checkout, **{STREAMS_VARIABLE: str(tmp_path / "streams")})
+    assert run.returncode == 0, run.stderr
+    folder = checkout / "detectors" / "spotter"
+    assert read(folder / "pyproject.toml")[2].key == "account"
+    assert "Flags an account with sign_in within minutes after auth." in (folder / "README.md").read_text("utf-8")
+
+
+def test_streams_that_share_no_key_are_named_with_those_that_they_have(checkout: Path, tmp_path: Path) -> None:
+    write_copy(AUTH, tmp_path / "streams")
+    write_copy(SIGN_IN.model_copy(update={"keys": {"visitor": "account_id"}}), tmp_path / "streams")
+    both = ("--stream", "auth", "--stream", "sign_in")
+    for command in (("new", "spotter", *both), ("stream", "types", "auth", "sign_in")):
+        run = invoke(*command, cwd=checkout, **{STREAMS_VARIABLE: str(tmp_path / "streams")})
+        assert run.returncode == 2
+        assert "share no key: auth has card in card_id" in run.stderr
+        assert "sign_in has visitor in account_id" in run.stderr
 
 
 @pytest.mark.parametrize("kind", [None, *DetectorKind])

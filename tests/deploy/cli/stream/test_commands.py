@@ -14,6 +14,7 @@ from tests.streams import FOLDER
 
 EVENT = {"event": {"event_id": "e-1", "amount": "12.5"}, "problems": [], "skipped": ""}
 DEAD: dict[str, Any] = {"event": None, "problems": ["missing:merchant_id", "type:amount"], "skipped": ""}
+DEAD["sentences"] = ["merchant_id: the record lacks it", "amount: it is an object"]
 SKIPPED: dict[str, Any] = {"event": None, "problems": [], "skipped": "wallet/probe"}
 
 
@@ -61,6 +62,7 @@ def test_the_reasons_of_a_dead_letter_are_shown_and_the_exit_code_says_so(
     run = tried([EVENT, DEAD, SKIPPED], monkeypatch, cwd=tmp_path)
     assert run.returncode == 1
     assert "record 2 is a dead letter: missing:merchant_id, type:amount" in run.stdout
+    assert "\n  - merchant_id: the record lacks it\n  - amount: it is an object\n" in run.stdout
     assert "record 3 is skipped: wallet/probe" in run.stdout
     assert tried([SKIPPED], monkeypatch, cwd=tmp_path).returncode == 0
 

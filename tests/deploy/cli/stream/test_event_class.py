@@ -13,6 +13,7 @@ from mypy import api
 from lozenge import Alert, Settings, State, fold
 from lozenge.streams.definition import StreamDefinition
 from lozenge_deploy.cli.stream.event_class import module_text
+from lozenge_deploy.releases.build import CHECKOUT
 from tests.alert_streams import LARGE
 from tests.deploy.command import invoke
 from tests.merged_streams import BY_ACCOUNT
@@ -134,8 +135,12 @@ def test_the_event_of_alerts_has_their_fields(tmp_path: Path) -> None:
     found = namespace["AlertEvent"].__annotations__
     assert (found["entity"], found["evidence"], found["values"]) == (str, list[str], dict[str, str])
     assert "`lozenge stream types --alerts-of large_amount`" in text
-    run = invoke("stream", "types", "--alerts-of", "large_amount", cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
+    run = invoke("stream", "types", "--alerts-of", "large_amount", cwd=CHECKOUT)
     assert (run.returncode, run.stdout) == (0, text)
+    run = invoke("stream", "types", "--alerts-of", "nobody", "--to", str(tmp_path / "event.py"), cwd=CHECKOUT)
+    assert (run.returncode, "has no detector nobody" in run.stderr) == (2, True)
+    assert "card_velocity, " in run.stderr
+    assert not (tmp_path / "event.py").exists()
     for both in ([], ["auth", "--alerts-of", "large_amount"]):
         run = invoke("stream", "types", *both, cwd=tmp_path, LOZENGE_STREAMS=str(FOLDER))
         assert (run.returncode, "name a stream, or a detector by --alerts-of" in run.stderr) == (2, True)
