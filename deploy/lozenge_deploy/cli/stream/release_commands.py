@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.errors import BrokerUnavailable, ConfigError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
@@ -111,7 +112,13 @@ def rollback(
     from lozenge_deploy.operations.streams import release_requests
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
-    state = present_state(kafka, name)
+    try:
+        state = present_state(kafka, name)
+    except BrokerUnavailable:
+        require_stream(name)
+        raise
+    if state.deployment is None:
+        require_stream(name)
     request, _ = release_requests.rollback_of(state, to, message)
     rows = [{"field": "release", "current": release_name(state.to_run), "new": release_name(request.release)}]
     _show_changes(name, rows, dry_run, output)
@@ -124,6 +131,18 @@ def rollback(
     wanted = release_requests.make(kafka, name, lambda found: release_requests.rollback_of(found, to, message))
     topics = definition.raw_topics if earlier is not None else ()
     _await(kafka, wanted, definition.app, topics, covered, limit, output, rows)
+
+
+def require_stream(name: str) -> None:
+    """Raises UsageError with the streams of the project if it has none of this name; one that is wrong counts."""
+    from lozenge.streams.project import Streams
+
+    try:
+        streams = Streams.load()
+    except ConfigError:  # run outside of the project: the platform knows the stream, or says that it does not
+        return
+    if name not in streams.wrong:
+        streams.get(name)
 
 
 def releases(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:

@@ -62,7 +62,10 @@ def rollback_of(state: StreamState, to: str, reason: str) -> Request:
     """
     doing = f"rolling the stream {state.stream} back"
     if state.deployment is None:
-        raise UsageError(f"{doing}: nothing was ever deployed; its folder is in force", hint="`lozenge stream deploy`")
+        raise UsageError(
+            f"{doing}: nothing was ever deployed; its folder is in force",
+            hint=f"`lozenge stream deploy {state.stream}` makes its first release",
+        )
     names = {release_name(number): number for number in (FOLDER, *state.releases)}
     if to and to not in names:
         raise UsageError(f"{doing}: there is no release {to}", hint=f"name one of {', '.join(names)}")
