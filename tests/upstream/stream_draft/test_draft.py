@@ -33,6 +33,22 @@ def test_time_id_and_key_are_no_parts_of_the_record_in_which_the_source_has_them
     assert [part.name for part in field(found, "user").parts] == ["until"]
 
 
+def test_a_card_number_as_a_name_is_no_path_and_a_note_masks_it() -> None:
+    card = "4000000000000002"
+    record = RECORD | {card: "x", "seen": {card: {"n": 1}}, "mine": {f"{card}_id": 1, "n": 2}}
+    asked = DraftRequest(
+        "orders", "web", "WEB", "shop", {"user": "user.user_id"}, own_id="meta.event.id", time="meta.at"
+    )
+    found = drafted(asked, records_in(json.dumps(record).encode()))
+    assert card not in repr(found)
+    assert [part.name for part in field(found, "mine").parts] == ["n"]
+    notes = [note for note in found.said if "card number" in note]
+    assert notes == [
+        "400000******0002 is not mapped: its name holds a card number",
+        "400000******0002_id is not mapped: its name holds a card number",
+    ]
+
+
 def test_what_the_mapping_refuses_within_is_changed_there() -> None:
     found = revised(draft(), ["future:user.until", "pan:notes.text", "pan:names", "missing:by.n"])
     assert field(found, "user").parts[0].kind == "string"

@@ -32,13 +32,45 @@ def test_lines_an_array_and_one_object_are_read(content: str, texts: list[str]) 
         (b"[1]", "record 1 is no JSON object, but 1"),
         (b'{"a": NaN}', "NaN is no number of JSON"),
         (b'{"a": "\xff"}', "not UTF-8: line 1 has the byte 0xff"),
-        (b'{"a":' * 100_000, "record 1 is no JSON"),
+        (b'{"a":' * 100_000, "record 1 is no JSON: it is nested too deeply"),
+        (b"{}\n" + b'{"a":' * 200 + b"1" + b"}" * 200, "line 2: record 2 has more than"),
+        (b'{}\n"4000000000000002"', 'line 2: record 2 is no JSON object, but "400000'),
     ],
 )
 def test_what_is_no_record_is_named_by_its_number(content: bytes, problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as caught:
         records_in(content)
     assert "JSON objects" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "problems"),
+    [
+        (
+            '{"a": 1}\n{"a": \noops\n\n{"a": 2}\n[3]\n{"a": NaN}',
+            [
+                "line 2: record 2 is no JSON: Expecting value in line 2, column 7",
+                "line 3: record 3 is no JSON: Expecting value in line 3, column 1",
+                "line 6: record 5 is no JSON object, but [3]",
+                "line 7: record 6 is no JSON: NaN is no number of JSON",
+            ],
+        ),
+        (
+            '\n[\n{\n "a": 1,\n "b"\n},\n{\n "a": 2\n},\n{\n "c": x\n}\n]',
+            [
+                "line 3: record 1 is no JSON: Expecting ':' delimiter in line 6, column 1",
+                "line 10: record 3 is no JSON: Expecting value in line 11, column 7",
+            ],
+        ),
+        ("\n".join(["{}", *["x"] * 12]), [*(f"line {n}: record {n} is no JSON" for n in range(2, 12)), "and 2 more"]),
+    ],
+)
+def test_each_record_that_is_none_is_named_with_its_line(content: str, problems: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        records_in(content.encode())
+    _, *found = caught.value.message.splitlines()
+    assert len(found) == len(problems)
+    assert all(problem in said for said, problem in zip(found, problems, strict=True)), found
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 
 from lozenge.contracts.card_numbers import has_card_number
-from lozenge_upstream.stream_draft.safe_records import without_cards
+from lozenge_upstream.stream_draft.safe_records import card_names, without_card_names, without_cards
 
 CARD, OTHER = "5105105105105100", "4111111111111111"
 
@@ -26,3 +26,9 @@ def test_a_card_within_a_text_or_in_groups_is_replaced_where_it_is() -> None:
     assert found["note"].startswith("refund to 4000 0000 ")
     assert found["note"].endswith(", thanks")
     assert found["again"] == found["note"][10:29].replace(" ", "")
+
+
+def test_a_field_whose_name_has_a_card_number_is_skipped_wherever_it_is() -> None:
+    record = {"a": [{CARD: 1, "b": 2}], f"of {OTHER}": {"c": 3}, "d": "5"}
+    assert without_card_names(record) == {"a": [{"b": 2}], "d": "5"}
+    assert list(card_names(record)) == ["of 411111******1111", "510510******5100"]

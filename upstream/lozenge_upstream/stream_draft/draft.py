@@ -17,6 +17,7 @@ from lozenge_upstream.stream_draft.nested_guess import (
     with_type_names,
 )
 from lozenge_upstream.stream_draft.raw_records import ObservedField, RawText, observed, path_of
+from lozenge_upstream.stream_draft.safe_records import card_names, without_card_names
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class StreamDraft:
 
 def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
     """The draft that the records suggest; raises UsageError where a person has to say more."""
+    named_by_cards = dict.fromkeys(name for record in records for name in card_names(record.value))
+    records = [record._replace(value=without_card_names(record.value)) for record in records]
     found, count = observed(records), len(records)
     ids = [request.own_id] if request.own_id is not None and request.own_id not in roles.NO_ID else []
     times = [request.time] if request.time else []
@@ -102,6 +105,7 @@ def drafted(request: DraftRequest, records: list[RawText]) -> StreamDraft:
         f"the key {name} is {by_path[path].name}" + ("" if at else ", which keys the topic")
         for at, (name, path) in enumerate(keys.items())
     ]
+    notes += [f"{name} is not mapped: its name holds a card number" for name in named_by_cards]
     return StreamDraft(
         request,
         count,
