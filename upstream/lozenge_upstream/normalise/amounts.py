@@ -93,7 +93,9 @@ def _plain(text: Column, spec: Decimal) -> Column:
         text = _replaced(text, rf"(?<=[0-9]){_SPACES}?(?:{symbol})$", "")
     if spec.thousands is not None:
         group = {" ": _SPACES, "'": "['\u2019]"}.get(spec.thousands, re.escape(spec.thousands))
-        grouped = rf"^[+-]?[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})*{group}[0-9]{{3}}(?:{re.escape(spec.decimal_mark)}|$)"
+        mark = re.escape(spec.decimal_mark)
+        # possessive: Java would match other groups by recursion, and many of them overflow its stack
+        grouped = rf"^[+-]?[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})++(?<={group}[0-9]{{3}})(?:{mark}|$)"
         text = let(text, lambda it: F.when(it.rlike(grouped), _replaced(it, group, "")).otherwise(it))
     if spec.decimal_mark == ",":
         # a point is no mark here: what has one must not pass for a number

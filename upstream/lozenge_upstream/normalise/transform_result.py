@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from lozenge.streams.fields import Field
 from lozenge_upstream.normalise.declarations import Condition, Place, Scopes, Slice, Step
 
+MOST_MATCHED = 1_000
+"""The pattern of a condition holds for no longer text: Java would match some patterns of it by recursion."""
 # No identifier, code or amount begins with a bracket or reads true or false: such a text is JSON of another type.
 OTHER_TYPE = r"^[\[{]|^(true|false)$"
 _SCALED = r"[0-9]{1,30}((\.[0-9]{1,18})?[eE]\+?[0-9]{1,2}|(\.[0-9]{1,10})?[eE]-0?[0-8])"
@@ -72,7 +74,8 @@ class Row:
         if condition.other_than is not None:
             return ~text.isin(*condition.other_than)
         if condition.pattern is not None:
-            return text.rlike(f"^(?:{condition.pattern})$")
+            fits = text.rlike(f"^(?:{condition.pattern})$")
+            return F.when(F.length(text) <= MOST_MATCHED, fits).otherwise(False)
         return (text == "") if condition.blank else (text != "")
 
 
