@@ -7,7 +7,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topic, Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.stream_releases import ReleaseId
-from lozenge.streams.folder import MAPPINGS
+from lozenge.streams.folder import MAPPINGS, SAMPLES
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise.output_records import StreamOutput
 
@@ -30,7 +30,8 @@ def with_json_alone(folder: Path) -> Path:
     copied = folder / "streams"
     if not copied.exists():
         shutil.copytree(FOLDER, copied)
-        (copied / "auth" / MAPPINGS / "auth_iso8583.toml").unlink()
+        for part in (MAPPINGS, SAMPLES):
+            (copied / "auth" / part / "auth_iso8583.toml").unlink()
     return copied
 
 

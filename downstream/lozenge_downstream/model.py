@@ -80,7 +80,7 @@ class PublishedAlert(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The entity it is about, such as "card:c-17"."""
+        """The entity it is about, such as "user:u-17"."""
         return f"{self.entity_type}:{self.entity_id}"
 
 

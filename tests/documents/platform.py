@@ -8,6 +8,7 @@ from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topic, Topics, reference_list
 from lozenge.kafka.settings import LOOPBACK
 from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, UpstreamMetrics
+from lozenge.streams import reasons
 from lozenge_deploy.local import platform
 from lozenge_deploy.observe import exporter
 from tests.documents.page import ROOT, Page, table
@@ -27,7 +28,14 @@ def records() -> str:
         line for each in STREAMS.definitions for line in _record(f"Event of the stream {each.name}", each.event_schema)
     ]
     ours = [line for name in RECORDS for line in _record(name.capitalize(), newest(name))]
-    return "\n".join([*events, *ours])
+    return "\n".join([*events, *ours, *_reasons()])
+
+
+def _reasons() -> Iterator[str]:
+    yield from ("## Reasons of upstream", "", "Why a raw record becomes a dead letter instead of an event.", "")
+    rows = [(f"`{kind}`", meaning) for kind, meaning in reasons.OF_A_RECORD.items()]
+    rows += [(f"`{kind}:FIELD`", meaning) for kind, meaning in reasons.OF_A_FIELD.items()]
+    yield table(("reason", "meaning"), [*rows, (f"`{reasons.CLOCK}`", reasons.sentence(reasons.CLOCK))])
 
 
 def _record(title: str, schema: Schema) -> Iterator[str]:

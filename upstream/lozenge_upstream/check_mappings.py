@@ -1,8 +1,7 @@
 """`python -m lozenge_upstream.check_mappings STREAM`: whether upstream can run every mapping of a stream, as JSON.
 
-The answer has `mappings`, a source and a raw topic each, and `problems`, all of all files at once, those of the samples
-among them. Nothing is written, and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream, or
-its own files are wrong.
+The answer has `mappings`, a source and a raw topic each, and `problems`, all of all files of its folder at once, each
+with its line. Nothing is written, and no broker is needed. Exit codes: 0 answered, 1 failed, 2 there is no such stream.
 """
 
 import json
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.host.tool_host import tool_session
 from lozenge.process.standard_output import print_answer
+from lozenge.streams.folder import MAPPINGS
 from lozenge.streams.project import Streams
 from lozenge_upstream.normalise import mapping_files
 from lozenge_upstream.normalise.mapping_check import runnable
@@ -25,14 +25,16 @@ def answer(stream: str, streams: Streams, session: Callable[[], SparkSession]) -
 
     Raises ConfigError, UsageError.
     """
-    definition = streams.get(stream)
-    read = mapping_files.read(streams.mappings(definition), definition)
-    found = runnable(session(), read)
-    mappings = [{"source": mapping.source, "topic": mapping.topic} for mapping in found.usable]
-    problems = [problem for refused in found.refused for problem in refused.problems]
-    if not read.refused:  # else samples of a mapping that is refused would be problems too
-        problems += sample_files.read(streams.samples(definition), read.usable)[1]
-    return json.dumps({"mappings": mappings, "problems": problems}, ensure_ascii=False)
+    definition, problems = streams.readable(stream)
+    own = [problem.removeprefix(f"{stream}/") for problem in problems]
+    if definition is None:
+        found = mapping_files.form_problems(streams.folder / stream / MAPPINGS)
+        return json.dumps({"mappings": [], "problems": [*own, *found]}, ensure_ascii=False)
+    checked = runnable(session(), mapping_files.read(streams.mappings(definition), definition))
+    mappings = [{"source": mapping.source, "topic": mapping.topic} for mapping in checked.usable]
+    own += [problem for refused in checked.refused for problem in refused.problems]
+    own += sample_files.read(streams.samples(definition), checked.usable, checked.refused)[1]
+    return json.dumps({"mappings": mappings, "problems": list(dict.fromkeys(own))}, ensure_ascii=False)
 
 
 def main(stream: str) -> int:

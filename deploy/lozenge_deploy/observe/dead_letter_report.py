@@ -12,6 +12,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.streams.reasons import sentence
 from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 
 Row = dict[str, Any]
@@ -64,6 +65,12 @@ def row_of(dead_letter: DeadLetter, *, card_numbers: bool = False) -> Row:
     }
 
 
+def meanings(dead_letter: DeadLetter) -> Row:
+    """What the reasons of upstream mean, as a field `meaning`; nothing for a dead letter of others."""
+    found = [meaning for reason in dead_letter.message.split(", ") if (meaning := sentence(reason)) != reason]
+    return {"meaning": "; ".join(found)} if found and dead_letter.stage in ("decode", "normalise") else {}
+
+
 def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_numbers: bool = False) -> Row:
     """The dead letter at `position`, resolved or not; with `card_numbers` it shows these too.
 
@@ -82,6 +89,7 @@ def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_nu
     return row_of(dead_letter, card_numbers=card_numbers) | {
         "error": dead_letter.error,
         "message": text(dead_letter.message, card_numbers=card_numbers),
+        **meanings(dead_letter),
         "at": dead_letter.at.isoformat(timespec="milliseconds"),
         "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
         if line

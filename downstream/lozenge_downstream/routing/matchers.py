@@ -1,6 +1,6 @@
 r"""Matchers of the labels of an alert, as in Alertmanager; and `>=` and `<=` for severities.
 
-    detector = "large_amount"      entity_type != card      owner =~ "team-(a|b)"      severity >= high
+    detector = "large_amount"      entity_type != user      owner =~ "team-(a|b)"      severity >= high
 
 A label that an alert does not have is "". Regular expressions are RE2's, as in Alertmanager, and match the whole
 value; their time is linear in its length, so no expression can hang the notifier. Between quotation marks, `\"` is a

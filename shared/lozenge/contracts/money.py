@@ -1,6 +1,6 @@
 """Currencies of ISO 4217: codes, minor units, and an amount of money as a person writes it.
 
-The table holds what a card can be charged in: no metals, bond units or test codes. Codes withdrawn
+The table holds what a payment can be made in: no metals, bond units or test codes. Codes withdrawn
 since 2021 are kept, because history is replayed; 532 means XCG, which took it over from ANG.
 """
 

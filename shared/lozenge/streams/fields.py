@@ -116,6 +116,16 @@ def field_at(fields: Iterable[Field], names: str) -> Field | None:
     return found
 
 
+def fields_within(fields: Iterable[Field], above: str = "") -> Iterator[tuple[str, Field]]:
+    """The fields and all within them, each by the names that lead to it, as `field_at` takes them."""
+    for each in fields:
+        name, inner = f"{above}.{each.name}" if above else each.name, each
+        yield name, each
+        while inner.kind in (ARRAY, MAP):
+            inner = inner.element
+        yield from fields_within(inner.fields, name)
+
+
 def _field(declared: Mapping[str, Any]) -> Field:
     kind, optional = declared["type"], False
     if isinstance(kind, list):
@@ -237,7 +247,7 @@ def _hint_problems(declared: Mapping[str, Any]) -> Iterator[str]:
     try:
         found = re.compile(pattern or CODES.get(str(codes), ""), re.ASCII) if pattern or codes else None
     except (re.error, TypeError) as error:
-        yield f"pattern is no regular expression: {error}"
+        yield f"pattern is no regular expression: {error}; upstream runs it in Java, and commands in Python"
         return
     example = declared.get("example")
     if text and example is not None:

@@ -10,11 +10,13 @@ upstream/streams/<name>/
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from lozenge import validation
 from lozenge.contracts.display_text import is_blank
@@ -24,6 +26,7 @@ from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in
 from lozenge.streams.definition import FUTURE_CAP, RETENTION, StreamDefinition
 from lozenge.streams.fields import TEXT, field_at, fields_of, problems
+from lozenge.toml_places import Problem, TomlPlaces
 
 DECLARATION, SCHEMA, MAPPINGS, SAMPLES = "stream.toml", "event.avsc", "mappings", "samples"
 COPY = "definition.json"
@@ -38,8 +41,15 @@ def _visible(text: str) -> str:
     return text
 
 
+def _some(time: timedelta) -> timedelta:
+    if time <= timedelta():
+        raise ValueError("it is longer than nothing")
+    return time
+
+
 _Text = Annotated[str, AfterValidator(_visible)]
 _Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+_Time = Annotated[TextDuration, AfterValidator(_some)]
 
 
 class _Declaration(BaseModel):
@@ -52,37 +62,43 @@ class _Declaration(BaseModel):
     keys: Annotated[dict[_Name, str], Field(min_length=1)]
     copies: tuple[str, ...] = ()
     tokens: dict[str, _Name] = {}
-    retention: TextDuration = RETENTION
-    future_cap: TextDuration = FUTURE_CAP
+    retention: _Time = RETENTION
+    future_cap: _Time = FUTURE_CAP
     app: Annotated[str, Field(pattern=f"^{NORMALISER}$")] = ""
     default: bool = False
 
-    @model_validator(mode="after")
-    def _copies_are_keys(self) -> "_Declaration":
-        others = list(self.keys)[1:]
-        if unknown := [key for key in self.copies if key not in others]:
-            raise ValueError(f"copies: {', '.join(unknown)}: the keys besides the first are {', '.join(others) or '-'}")
-        if min(self.retention, self.future_cap).total_seconds() <= 0:
-            raise ValueError("retention and future_cap are longer than nothing")
-        return self
+
+_STAND_INS = {"title": "?", "owner": "?", "keys": {"unreadable": ""}}
+"""What is read in place of something required that has not the right form."""
 
 
 def read(folder: Path) -> StreamDefinition:
     """The stream in `folder`; raises ConfigError with every problem of its files at once."""
     if (copy := folder / COPY).is_file():
         return _copied(copy)
+    definition, found = readable(folder)
+    if found or definition is None:
+        raise ConfigError(f"reading the stream {folder}: {len(found)} problem(s)", problems=found, hint=_FIX)
+    return definition
+
+
+def readable(folder: Path) -> tuple[StreamDefinition | None, list[str]]:
+    """The stream in `folder` as far as it can be read, and every problem of its own files.
+
+    With a problem it is for the problems of other files alone; it is None where schema, keys or tokens cannot be read.
+    """
     name, found = folder.name, list[str]()
     if not re.fullmatch(NAME, name):
         found.append(f"{folder}: a stream's name has lower-case letters, digits and underscores")
     declared = _declaration(folder / DECLARATION, found)
     avro = _schema(folder / SCHEMA, found)
-    if declared is not None and avro is not None:
-        found += [f"{DECLARATION}: {problem}" for problem in _mismatches(declared, avro)]
-    if found or declared is None or avro is None:
-        raise ConfigError(f"reading the stream {folder}: {len(found)} problem(s)", problems=found, hint=_FIX)
-    given = declared.model_dump() | {"app": declared.app or f"{UPSTREAM}-{name}"}
+    if declared is not None:
+        found += declared.said(_mismatches(declared, avro))
+    if declared is None or avro is None or declared.wrong & {"keys", "tokens"}:
+        return None, found
+    given = declared.found.model_dump() | {"app": declared.found.app or f"{UPSTREAM}-{name}"}
     topics, sources = (_named(folder / MAPPINGS, what) for what in ("topic", "source"))
-    return StreamDefinition(name=name, avro=avro, raw_topics=topics, sources=sources, **given)
+    return StreamDefinition(name=name, avro=avro, raw_topics=topics, sources=sources, **given), found
 
 
 def write_copy(definition: StreamDefinition, folder: Path) -> None:
@@ -113,19 +129,37 @@ def _text(file: Path, found: list[str]) -> str | None:
     return None
 
 
-def _declaration(file: Path, found: list[str]) -> _Declaration | None:
+@dataclass(frozen=True)
+class _Declared:
+    """What could be read of `stream.toml`, with stand-ins for the names `wrong`, and where it says what."""
+
+    found: _Declaration
+    wrong: frozenset[str]
+    places: TomlPlaces
+
+    def said(self, problems: Iterable[Problem]) -> list[str]:
+        """Problems of it for people, but for those of what is wrong already."""
+        return [self.places.said(DECLARATION, each) for each in problems if each.place[0] not in self.wrong]
+
+
+def _declaration(file: Path, found: list[str]) -> _Declared | None:
     if (text := _text(file, found)) is None:
         return None
     try:
-        return _Declaration.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        found.append(f"{file.name}: not TOML: {error}")
+        given = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found.append(f"{file.name}: not TOML: {error or type(error).__name__}")
+        return None
+    places = TomlPlaces.of(text)
+    try:
+        return _Declared(_Declaration.model_validate(given), frozenset(), places)
     except ValidationError as error:
-        for each in validation.problems(error):
-            path = ".".join(map(str, each["loc"]))
-            line = _line(text, rf"\s*{re.escape(path.split('.')[0])}\s*=") if path else ""
-            found.append(f"{file.name}{line}: {path + ': ' if path else ''}{each['msg']}")
-    return None
+        wrong = [Problem(each["loc"], each["msg"]) for each in validation.problems(error)]
+    found += [places.said(file.name, problem) for problem in wrong]
+    names = {str(problem.place[0]) for problem in wrong}
+    left = {name: value for name, value in given.items() if name not in names}
+    left |= {name: value for name, value in _STAND_INS.items() if name in names}
+    return _Declared(_Declaration.model_validate(left), frozenset(names), places)
 
 
 def _schema(file: Path, found: list[str]) -> dict[str, Any] | None:
@@ -144,23 +178,30 @@ def _schema(file: Path, found: list[str]) -> dict[str, Any] | None:
 
 
 def _line(text: str, pattern: str) -> str:
-    """Where the file has it first, as " line 3"."""
+    """Where a schema has it first, as " line 3"."""
     lines = (number for number, line in enumerate(text.splitlines(), 1) if re.match(pattern, line))
     return next((f" line {number}" for number in lines), "")
 
 
-def _mismatches(declared: _Declaration, avro: dict[str, Any]) -> Iterator[str]:
+def _mismatches(of: _Declared, avro: dict[str, Any] | None) -> Iterator[Problem]:
+    """What it names and neither it nor the schema has; the schema is None where it cannot be read."""
+    declared = of.found
+    others = list(declared.keys)[1:]
+    if "keys" not in of.wrong and (unknown := [key for key in declared.copies if key not in others]):
+        yield Problem(("copies",), f"{', '.join(unknown)}: the keys besides the first are {', '.join(others) or '-'}")
+    if avro is None:
+        return
     own = {field.name: field for field in fields_of(avro)}
-    found = [("keys", name, own.get(name)) for name in declared.keys.values()]
-    found += [("tokens", name, field_at(own.values(), name)) for name in declared.tokens]
-    for what, name, field in found:
+    found = [(("keys", key), name, own.get(name)) for key, name in declared.keys.items()]
+    found += [(("tokens", name), name, field_at(own.values(), name)) for name in declared.tokens]
+    for place, name, field in found:
         if field is None:
-            yield f"{what}: there is no field {name} in {SCHEMA}"
+            yield Problem(place, f"there is no field {name} in {SCHEMA}; it has {', '.join(own)}")
         elif field.kind != TEXT:
-            yield f"{what}: {name} is of type {field.kind}; a key and a token are of type string"
-    first = next(iter(declared.keys.values()))
+            yield Problem(place, f"{name} is of type {field.kind}; a key and a token are of type string")
+    key, first = next(iter(declared.keys.items()))
     if first in own and own[first].optional:
-        yield f"keys: {first} keys the topic, so it cannot be optional"
+        yield Problem(("keys", key), f"{first} keys the topic, so it cannot be optional")
 
 
 def _named(folder: Path, what: str) -> tuple[str, ...]:

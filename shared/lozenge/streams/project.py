@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lozenge.errors import ConfigError, UsageError
 from lozenge.streams.definition import StreamDefinition
-from lozenge.streams.folder import COPY, DECLARATION, MAPPINGS, SAMPLES, read
+from lozenge.streams.folder import COPY, DECLARATION, MAPPINGS, SAMPLES, read, readable
 
 STREAMS_VARIABLE = "LOZENGE_STREAMS"
 _USUAL = Path("upstream", "streams")
@@ -83,6 +83,15 @@ class Streams:
         have = ", ".join(each.name for each in self.sound)
         looked = f"there is no stream {name}" if name else "no stream is named, and none is the default"
         raise UsageError(f"looking for a stream in {self.folder}: {looked}", hint=f"name one of {have}")
+
+    def readable(self, name: str) -> tuple[StreamDefinition | None, tuple[str, ...]]:
+        """The stream `name` as far as it can be read, for a check, and all that is wrong with its own files.
+
+        It is None where schema, keys or tokens cannot be read. Raises UsageError if there is no such stream.
+        """
+        if name in self.wrong:
+            return readable(self.folder / name)[0], self.wrong[name]
+        return self.get(name), ()
 
     def of_app(self, app: str) -> StreamDefinition:
         """The stream that `app` normalises; raises UsageError, and ConfigError if a stream that is wrong may be it."""

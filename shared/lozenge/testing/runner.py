@@ -102,9 +102,9 @@ def of(detector: Detector[Any]) -> LoadedDetector:
 
 
 def with_manifest(detector: Detector[Any], name: str = "under_test", **manifest: Any) -> LoadedDetector:
-    """A detector without a folder. `manifest` are keys of `[tool.lozenge]`, such as kind="stateful"; stream="auth" is
-    needed only where there are several, and streams=["auth", "login"] with a key for one that reads both. One of
-    alerts has alerts_of="large_amount" and a key."""
+    """A detector without a folder. `manifest` are keys of `[tool.lozenge]`, such as kind="stateful"; stream="orders" is
+    needed only where there are several, and streams=["orders", "visits"] with a key for one that reads both. One of
+    alerts has alerts_of="large_orders" and a key."""
     values = {"kind": "rule", "owner": "nobody", "title": "Under test", **manifest}
     declaration = Manifest.model_validate(values)
     stream = stream_of(declaration, Streams.load(), name)

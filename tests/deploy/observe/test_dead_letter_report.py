@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from lozenge.contracts.dead_letters import DeadLetter
-from lozenge_deploy.observe.dead_letter_report import kind_of, summaries
+from lozenge.streams.reasons import OF_A_RECORD
+from lozenge_deploy.observe.dead_letter_report import kind_of, meanings, summaries
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -43,6 +44,13 @@ def test_another_type_and_another_place_of_an_error_are_other_groups() -> None:
     first, *others = "ValueError: a (late.py line 31, in step)", "KeyError: a (late.py line 31, in step)"
     others += "ValueError: a (late.py line 32, in step)", "ValueError: a (other.py line 31, in step)"
     assert len(summaries(map(dead_letter, [first, first, *others]), kind_of)) == 4
+
+
+def test_the_reasons_of_upstream_have_a_meaning_and_an_error_of_code_has_none() -> None:
+    [meaning] = meanings(dead_letter("missing:mcc, type:amount", "normalise")).values()
+    assert [part.split(":")[0] for part in meaning.split("; ")] == ["mcc", "amount"]
+    assert meanings(dead_letter("empty", "decode")) == {"meaning": OF_A_RECORD["empty"]}
+    assert meanings(dead_letter("ValueError: missing:mcc")) == {}
 
 
 def test_the_reason_of_a_group_shows_no_card_number() -> None:

@@ -172,13 +172,13 @@ def test_a_mapping_changes_under_traffic_and_back_and_a_bad_one_does_not(
             [second] = scene.said("stream", "deploy", "auth", "-m", "merchants are constant")
             wrong = files_of(scene.streams / "auth")
             wrong["mappings/auth_json.toml"] = wrong["mappings/auth_json.toml"].replace("[0-9]{4}", "(?P<x>[0-9]{4})")
-            with pytest.raises(ChangeFailed, match="auth_json: mcc") as refused:
+            with pytest.raises(ChangeFailed, match=r"auth_json.toml line 13: fields.mcc.pattern") as refused:
                 scene.requested(wrong)
             assert "r2 runs on" in refused.value.hint
             assert scene.metrics.snapshot()["samples"]["lozenge_stream_release_refused"] == 1
             rows = scene.said("stream", "releases", "auth")
             [shown] = [row for row in scene.said("status") if row["app"] == "upstream"]
-            assert shown["reason"].startswith("r3 of the stream auth is refused, r2 runs on: auth_json: mcc: ")
+            assert shown["reason"].startswith("r3 of the stream auth is refused, r2 runs on: mappings/auth_json.toml")
             assert [(row["release"], row["state"]) for row in rows] == [
                 *(("r3", "refused"), ("r2", "in force"), ("r1", None), ("folder", None))
             ]

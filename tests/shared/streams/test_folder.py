@@ -115,14 +115,15 @@ def test_a_token_may_be_within_records_lists_and_maps(tmp_path: Path) -> None:
         (DECLARATION.replace("plant", ""), "stream.toml line 2: owner: it shows nothing"),
         (DECLARATION.replace("title", "titel"), "stream.toml line 1: titel: there is no such name here"),
         (DECLARATION.replace('["hall"]', '["machine"]'), "copies: machine: the keys besides the first are hall"),
-        (DECLARATION.replace('"machine", hall', '"device", hall'), "stream.toml: keys: there is no field device"),
-        (DECLARATION.replace('hall = "hall"', 'hall = "celsius"'), "keys: celsius is of type double"),
-        (DECLARATION.replace('machine = "machine", ', "").replace('["hall"]', "[]"), "keys: hall keys the topic, so"),
+        (DECLARATION.replace('"machine", hall', '"device", hall'), "line 3: keys.machine: there is no field device"),
+        (DECLARATION.replace('hall = "hall"', 'hall = "celsius"'), "keys.hall: celsius is of type double"),
+        (DECLARATION.replace('machine = "machine", ', "").replace('["hall"]', "[]"), "keys.hall: hall keys the topic"),
         (DECLARATION.replace('"2d"', '"soon"'), "stream.toml line 5: retention: 'soon' is not a duration"),
-        (DECLARATION + 'tokens = { badge = "badge" }\n', "stream.toml: tokens: there is no field badge"),
-        (DECLARATION + 'tokens = { "hall.door" = "d" }\n', "stream.toml: tokens: there is no field hall.door"),
-        (DECLARATION + 'tokens = { celsius = "c" }\n', "tokens: celsius is of type double; a key and a token are"),
+        (DECLARATION + 'tokens = { badge = "badge" }\n', "stream.toml line 6: tokens.badge: there is no field badge"),
+        (DECLARATION + 'tokens = { "hall.door" = "d" }\n', "tokens.hall.door: there is no field hall.door"),
+        (DECLARATION + 'tokens = { celsius = "c" }\n', "tokens.celsius: celsius is of type double; a key and"),
         (DECLARATION + "keys = 1\n", "stream.toml: not TOML"),
+        (DECLARATION.replace("2d", "0s"), "stream.toml line 5: retention: it is longer than nothing"),
         (DECLARATION + 'app = "normaliser"\n', "stream.toml line 6: app: String should match pattern"),
     ],
 )  # fmt: skip
@@ -164,6 +165,19 @@ def test_every_problem_of_every_file_is_named_at_once_with_its_line(tmp_path: Pa
     found = problems(written(tmp_path, DECLARATION.replace("plant", ""), changed({"name": "raw", "type": "uuid"})))
     assert "stream.toml line 2: owner" in found
     assert found.count("event.avsc line ") == 2
+
+
+def test_problems_of_form_hide_none_of_meaning(tmp_path: Path) -> None:
+    wrong = DECLARATION.replace("plant", "").replace('["hall"]', '["door"]').replace('"hall" }', '"celsius" }')
+    assert problems(written(tmp_path, wrong)).splitlines() == [
+        "stream.toml line 2: owner: it shows nothing",
+        "stream.toml line 4: copies: door: the keys besides the first are hall",
+        "stream.toml line 3: keys.hall: celsius is of type double; a key and a token are of type string",
+    ]
+    assert problems(written(tmp_path / "other", DECLARATION.replace('["hall"]', '["door"]'), "{")).splitlines() == [
+        "event.avsc: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        "stream.toml line 4: copies: door: the keys besides the first are hall",
+    ]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

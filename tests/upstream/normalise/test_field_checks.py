@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
 from lozenge.streams.definition import StreamDefinition
+from lozenge.toml_places import spelled
 from lozenge_upstream.normalise.declarations import currency_of
 from lozenge_upstream.normalise.field_checks import problems
 from lozenge_upstream.normalise.mapping_files import mapping_of
@@ -75,7 +76,8 @@ ALARM = {"transform": "case", "of": [{"value": "true", "when": [{"path": "state"
 def changed(**fields: Any) -> list[str]:
     """The problems of the mapping with other fields; None removes one."""
     made = {name: spec for name, spec in (DECLARED["fields"] | fields).items() if spec is not None}
-    return list(problems(mapping_of(DECLARED | {"fields": made}, SENSORS).fields, SENSORS))
+    found = problems(mapping_of(DECLARED | {"fields": made}, SENSORS).fields, SENSORS)
+    return [f"{spelled(problem.place)}: {problem.sentence}" for problem in found]
 
 
 def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -> None:
@@ -112,7 +114,7 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"value": None}, "fields.value: Field required"),
+        ({"value": None}, "fields.value: it is missing: declare how it is made, by number"),
         ({"colour": {"transform": "text", "path": "c"}}, "fields.colour: there is no such field in the stream sensors"),
         ({"value": {"transform": "text", "path": "c"}}, "fields.value: text does not make it; number does"),
         ({"mode": {"transform": "constant", "value": "off"}}, "fields.mode: off is none of its values"),
@@ -121,7 +123,7 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
         ({"badge": {"transform": "text", "path": "b"}}, "fields.badge: text does not make it; token does"),
         ({"tags": {"transform": "text", "path": "t"}}, "fields.tags: text does not make it; map does"),
         ({"blob": {"transform": "text", "path": "t"}}, "fields.blob: text does not make it; no transform does"),
-        ({"event_time": None}, "fields.event_time: Field required"),
+        ({"event_time": None}, "fields.event_time: it is missing: declare how it is made, by timestamp_iso"),
         ({"alarm": ALARM | {"optional": True}}, "fields.alarm: it is optional here, and every event has the field"),
         ({"alarm": ALARM | {"default": "no"}}, "fields.alarm: no is none of its values"),
     ],

@@ -31,6 +31,16 @@ auth_result = { transform = "constant", value = "approved" }
 """
 
 
+DEVICE = {
+    "name": "device",
+    "type": ["null", {"type": "record", "name": "Device", "fields": [
+        {"name": "os", "type": "string"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["phone", "desk"]}},
+    ]}],
+    "default": None,
+}  # fmt: skip
+
+
 def test_the_packaged_mappings_are_valid() -> None:
     assert {m.source: m.topic for m in mapping.load(AUTH_MAPPINGS, AUTH)} == {
         "auth_json": "AUTH-JSON",
@@ -50,13 +60,13 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
     ("old", "new", "problem"),
     [
         ('path = "shop"', 'path = "card.number"', "merchant_id would copy the card number card.number"),
-        ('path = "shop"', 'path = "card"', "card cannot be a value and hold further fields"),
-        ('path = "shop"', 'path = ""', "merchant_id.text.path"),
-        ('"text", path', '"shout", path', "shout"),
+        ('path = "shop"', 'path = "card"', "fields.merchant_id: card cannot be a value and hold further fields"),
+        ('path = "shop"', 'path = ""', "fields.merchant_id.path: '' is no path"),
+        ('"text", path', '"shout", path', "there is no transform 'shout'; there are 'text', 'join'"),
         ('"token"', '"text"', "card_id"),
         ('value = "ecom"', 'value = "pigeon"', "fields.channel: pigeon is none of its values"),
         ('value = "SE"', 'value = "Sweden"', "fields.country: Sweden is none of its values"),
-        ('keyed_by = ""', "", "keyed_by: Field required"),
+        ('keyed_by = ""', "", "keyed_by: it is missing"),
         ('keyed_by = ""', 'keyed_by = "wallet"', "keyed_by: the stream has no key wallet; it has card, terminal"),
         ('"+01:00"', '"Europe/Berlin"', "offset_default"),
         ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
@@ -116,7 +126,7 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         (
             "[fields]",
             '[[skip]]\nname = "a"\nwhen = [{ path = "k", blank = true }]\n' * 2 + "[fields]",
-            "skip: a is declared twice",
+            "skip 2.name: a is declared twice",
         ),
     ],
 )
@@ -157,9 +167,84 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         mapping.load(tmp_path, AUTH)
     text = str(caught.value)
-    assert "one.toml: fields.card_id: text does not make it; token does" in text
-    assert "two.toml: source" in text
-    assert "two.toml: fields: Field required" in text
+    assert "mappings/one.toml line 8: fields.card_id: text does not make it; token does" in text
+    assert "mappings/two.toml line 1: source: " in text
+    assert "mappings/two.toml: fields: it is missing" in text
+
+
+SEVERAL = """\
+source = "wallet"
+topic = "lozenge.logs.v1"
+keyed_by = "wallet"
+stream = "auth"
+
+[fields]
+event_time = { transform = "timestamp_iso", path = "meta.at", offset_default = "+19:00" }
+card_id = { transform = "token", path = "card.number" }
+merchant_id = { transform = "text", path = "card.number" }
+terminal_id = { transform = "shout", value = "wallet" }
+mcc = { transform = "constant", value = "482" }
+country = { transform = "constant", value = "Sweden", size = 2 }
+amount = { transform = "decimal", path = "sum.value" }
+currency = { transform = "currency", path = "sum.currency" }
+channel = { transform = "case", default = "pigeon", of = [
+    { value = "pos", when = [{ path = "a", values = ["1"] }] },
+    { value = "ecom", when = [{ path = "a" }] },
+] }
+colour = { transform = "constant", value = "red" }
+
+[[skip]]
+name = "Probe"
+when = [{ path = "kind", blank = true }]
+
+[[skip]]
+name = "test"
+when = [{ path = "sum", values = ["x"] }]
+
+[[skip]]
+name = "test"
+when = [{ path = "kind", values = ["x"] }]
+"""
+
+
+def test_a_problem_of_form_hides_none_of_meaning_and_each_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "wallet.toml").write_text(SEVERAL)
+    with pytest.raises(ConfigError) as caught:
+        mapping.load(tmp_path, AUTH)
+    found = [problem.removeprefix("mappings/wallet.toml") for problem in caught.value.problems]
+    assert [": ".join(problem.split(": ")[:2]) for problem in found] == [
+        " line 2: topic",
+        " line 3: keyed_by",
+        " line 4: stream",
+        " line 6: fields.auth_result",
+        " line 7: fields.event_time.offset_default",
+        " line 9: fields.merchant_id",
+        " line 10: fields.terminal_id",
+        " line 11: fields.mcc",
+        " line 12: fields.country.size",
+        " line 14: fields.currency.code",
+        " line 17: fields.channel.of 2.when 1",
+        " line 19: fields.colour",
+        " line 22: skip 1.name",
+        " line 27: skip 2.when 1",
+        " line 30: skip 3.name",
+    ], "no field is missing that is only wrong, and the amount has its currency"
+
+
+def test_a_wrong_part_of_a_record_hides_none_of_the_other_parts(tmp_path: Path) -> None:
+    stream = AUTH.model_copy(update={"avro": {**AUTH.avro, "fields": [*AUTH.avro["fields"], DEVICE]}})
+    device = """
+[fields.device]
+transform = "record"
+fields.os = { transform = "text", path = "" }
+fields.kind = { transform = "constant", value = "car" }
+fields.ram = { transform = "number", path = "ram" }
+"""
+    (tmp_path / "wallet.toml").write_text(NESTED + device)
+    with pytest.raises(ConfigError) as caught:
+        mapping.load(tmp_path, stream)
+    places = [problem.split(": ")[1] for problem in caught.value.problems]
+    assert places == [f"fields.device.fields.{place}" for place in ("os.path", "kind", "ram")]
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

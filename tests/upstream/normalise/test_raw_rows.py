@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge_upstream.normalise.normaliser import CLOCK, normalise
+from lozenge.streams.reasons import CLOCK
+from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.raw_rows import frame_of, row_of
 from tests.upstream.samples import JSON, KEY, flat
 

@@ -259,7 +259,7 @@ def test_the_check_knows_what_will_not_run(old: str, new: str, problem: str, ups
 def test_a_condition_with_a_pattern_that_java_refuses_refuses_its_mapping(upstream_spark: SparkSession) -> None:
     mapping = mapping_of(tomllib.loads(_text("basket").replace("[0-9]+", "(?P<x>a)")), AUTH)
     [refused] = runnable(upstream_spark, Mappings([mapping], [])).refused
-    assert "channel: '(?P<x>a)' is no regular expression of Java's" in refused.problems[0]
+    assert "pattern: '(?P<x>a)' is no regular expression of Java's" in refused.problems[0]
 
 
 def test_a_reversal_names_the_event_of_its_payment(upstream_spark: SparkSession) -> None:

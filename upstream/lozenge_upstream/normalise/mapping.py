@@ -5,15 +5,17 @@ The transforms are a closed set, so a mapping can be read, checked and trusted w
 a dead letter; a mapping cannot declare that away, except with a `default`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 from lozenge.contracts.topics import is_written_by_platform
 from lozenge.streams.definition import StreamDefinition
+from lozenge.toml_places import Place, Problem
 from lozenge_upstream.normalise import declarations as d
-from lozenge_upstream.normalise.declarations import Skip, Step, Steps, Transform, any_element, spelled
+from lozenge_upstream.normalise import field_checks
+from lozenge_upstream.normalise.declarations import Condition, Skip, Step, Steps, Transform, any_element, spelled
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
 
 
@@ -81,42 +83,52 @@ class Mapping(BaseModel):
         inexact = {field.name for field in self.stream.fields if field.kind in ("float", "double")}
         return {way for name, spec in self.declared() if name not in inexact for way in d.exact_ways(spec)}
 
-    @property
-    def patterns(self) -> list[tuple[str, str]]:
-        """Every regular expression, with the field or the skip that has it."""
-        of_fields = [(name, each) for name, spec in self.declared() for each in spec.patterns]
-        asked = [(f"skip {skip.name}", c.pattern) for skip in self.skip for c in skip.when if c.pattern is not None]
-        return of_fields + asked
+    def parts(self) -> Iterator[tuple[Place, BaseModel]]:
+        """All that it declares of fields and skips, down to single conditions, with the place of each in the file."""
+        yield from d.parts_of(("fields",), self.fields)
+        yield from d.parts_of(("skip",), self.skip)
 
-    @model_validator(mode="after")
-    def _is_keyed_by_an_entity(self) -> "Mapping":
-        if self.keyed_by and self.keyed_by not in self.stream.keys:
-            known = ", ".join(self.stream.keys)
-            raise ValueError(f'keyed_by: the stream has no key {self.keyed_by}; it has {known}, and "" is none of them')
-        return self
 
-    @model_validator(mode="after")
-    def _skips_differ(self) -> "Mapping":
-        names = [skip.name for skip in self.skip]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"skip: {', '.join(twice)} is declared twice")
-        return self
+def problems(mapping: Mapping, unreadable: Collection[Place] = ()) -> Iterator[Problem]:
+    """Everything that a mapping of the right form says and cannot mean.
 
-    @model_validator(mode="after")
-    def _no_field_holds_another(self) -> "Mapping":
-        kinds: dict[Steps, set[str]] = {}
-        for way in self.ways:
-            for at in range(len(way)):
-                kinds.setdefault(way[:at], set()).add(_holder(way[at]))
-            kinds.setdefault(way, set()).add("value")
-        if () in self.ways:
-            raise ValueError('the path "." is the element of a list or a map: it is for `of` alone')
-        if both := [spelled(way) for way in self.ways if len(kinds[way]) > 1]:
-            raise ValueError(f"{', '.join(both)} cannot be a value and hold further fields at once")
-        if mixed := sorted((spelled(way), *sorted(found)) for way, found in kinds.items() if len(found) > 1):
-            name, one, *_, other = mixed[0]
-            raise ValueError(f"{name} cannot be {_article(one)} and {_article(other)} at once")
-        return self
+    `unreadable` are places of its file that have another problem already and are not in `mapping`.
+    """
+    if mapping.keyed_by and mapping.keyed_by not in mapping.stream.keys:
+        known = ", ".join(mapping.stream.keys)
+        yield Problem(
+            ("keyed_by",), f'the stream has no key {mapping.keyed_by}; it has {known}, and "" is none of them'
+        )
+    names = [skip.name for skip in mapping.skip]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            yield Problem(("skip", number, "name"), f"{name} is declared twice; give each its own name")
+    yield from _path_problems(mapping)
+    yield from field_checks.problems(mapping.fields, mapping.stream, unreadable)
+
+
+def _path_problems(mapping: Mapping) -> Iterator[Problem]:
+    """Raw fields that are read as two things at once."""
+    read: dict[Steps, Place] = {}
+    for name, spec in mapping.declared():
+        for way in d.ways(spec):
+            read.setdefault(way, ("fields", name))
+    for place, part in d.parts_of(("skip",), mapping.skip):
+        if isinstance(part, Condition):
+            read.setdefault(any_element(part.path), place)
+    if () in read:
+        yield Problem(read.pop(()), 'the path "." is the element of a list or a map: it is for `of` alone')
+    kinds: dict[Steps, set[str]] = {}
+    for way in read:
+        for at in range(len(way)):
+            kinds.setdefault(way[:at], set()).add(_holder(way[at]))
+    for way, found in sorted(kinds.items(), key=lambda each: spelled(each[0])):
+        if way in read:
+            yield Problem(read[way], f"{spelled(way)} cannot be a value and hold further fields at once")
+        elif len(found) > 1:
+            one, *_, other = sorted(found)
+            place = next(place for inner, place in read.items() if inner[: len(way)] == way)
+            yield Problem(place, f"{spelled(way)} cannot be {_article(one)} and {_article(other)} at once")
 
 
 def _holder(step: Step) -> str:

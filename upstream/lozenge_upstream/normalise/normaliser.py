@@ -6,27 +6,10 @@ projection refers to it by name:
     text -> parsed -> fields as texts -> canonical values -> reason
 
 `reason` is null for a good record, else every problem at once: `missing:country, type:amount`.
-A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the whole record:
-
-    tombstone  empty  framed  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
-    missing    the field is absent, null or blank
-    type       JSON of another type, such as an object where a text belongs. `type:<raw field>`, then the only problem:
-               a path leads into that field, and it is no such object or list
-    format     not of the form that the mapping requires
-    unknown    a code or word that is in no table
-    digits     more digits before the point than an event can carry
-    decimals   more decimals than the currency has
-    kind       `kind:<raw field>`, then the only problem: the record is neither a payment nor a reversal. Of an amount
-               within a record, a list or a map it is `kind:<canonical field>`, and one of several
-    pan        a text that the event would copy holds a card number
-    zone       a local time that its zone does not have in spring, or has twice in autumn where the mapping refuses that
-    future     later than the raw record's Kafka timestamp by more than ten minutes
-    range      before 1980: a clock that was never set, or an epoch in another unit than the mapping says.
-               `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
-               producer counts seconds or microseconds instead of milliseconds, or has no clock
-
-    skip       `skip:<source>/<name>`, then the only one: no dead letter. The mapping says that such records are no
-               events; they are counted and written nowhere
+`lozenge.streams.reasons` has every kind of problem and what it means. Those of a whole record are of stage decode, and
+then the only problem. So are two others: `type:<raw field>`, where a path leads into a field that is no such object or
+list, and `kind:<raw field>`. Of an amount within a record, a list or a map the latter is `kind:<canonical field>`, and
+one of several. `skip:<source>/<name>` is the reason of a record that the mapping skips: counted, and written nowhere.
 
 JSON numbers are taken as their text, also with an exponent; an amount or epoch never passes through a binary fraction,
 an identifier does if it is written as one. Of a key that occurs twice the last value counts. Spaces around a value
@@ -46,6 +29,7 @@ from pyspark.sql import functions as F
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
 from lozenge.spark import kafka_source
+from lozenge.streams.reasons import CLOCK, OF_A_FIELD, OF_A_RECORD
 from lozenge_upstream.normalise import nested_values
 from lozenge_upstream.normalise.amounts import is_other_kind
 from lozenge_upstream.normalise.declarations import Decimal, MinorUnits, Steps, any_element, currencies
@@ -58,12 +42,9 @@ from lozenge_upstream.normalise.transforms import make, make_copied
 
 RAW = f"key binary, topic string, timestamp timestamp, timestampType int, {kafka_source.RECORDS}"
 """The columns that `normalise` takes, as Spark DDL."""
-DECODE_KINDS = ("tombstone", "empty", "framed", "invalid-utf8", "lone-surrogate", "invalid-json")
-_OF_A_FIELD = ("missing", "type", "format", "unknown", "digits", "decimals", "kind", "pan", "zone", "future", "range")
-KINDS = (*DECODE_KINDS, *_OF_A_FIELD)
+DECODE_KINDS = tuple(OF_A_RECORD)
+KINDS = (*OF_A_RECORD, *OF_A_FIELD)
 _TAKEN = {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers", "reason"}
-CLOCK = "range:raw.timestamp"
-"""The reason for a record whose Kafka timestamp says nothing about when it was written."""
 _CLOCK_FROM, _CLOCK_UNTIL = "2000-01-01T00:00:00Z", "2200-01-01T00:00:00Z"
 SKIPPED = "skip:"
 """Begins the `reason` of a record that is skipped by declaration; source and name of the declaration follow."""

@@ -12,7 +12,7 @@
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,8 +24,11 @@ from lozenge import validation
 from lozenge.contracts.display_text import is_blank
 from lozenge.process.text_files import bad_byte, text_in
 from lozenge.streams import fields as f
+from lozenge.streams.folder import SAMPLES
+from lozenge.toml_places import Problem, TomlPlaces
 from lozenge_upstream.normalise.field_checks import EVENT_TIME, IDENTITY
 from lozenge_upstream.normalise.mapping import Mapping as RawMapping
+from lozenge_upstream.normalise.mapping_files import RefusedMapping
 from lozenge_upstream.normalise.normaliser import KINDS
 from lozenge_upstream.stream_samples.expected_values import expected_value
 
@@ -93,64 +96,100 @@ def fields_of(mapping: RawMapping) -> dict[str, f.Field]:
     return {field.name: field for field in (*_OWN, *mapping.stream.fields)}
 
 
-def read(folder: Path, mappings: Iterable[RawMapping]) -> tuple[list[SourceSamples], list[str]]:
-    """The samples in `folder`, by source, and every problem of every file; none where there is no such folder."""
-    by_source = {mapping.source: mapping for mapping in mappings}
-    found, problems = list[SourceSamples](), list[str]()
+def read(
+    folder: Path, mappings: Iterable[RawMapping], refused: Iterable[RefusedMapping] = ()
+) -> tuple[list[SourceSamples], list[str]]:
+    """The samples in `folder`, by source, and every problem of every file; none where there is no such folder.
+
+    Of those whose mapping is `refused` the problems are found as far as it can be read.
+    """
+    by_source: dict[str, RawMapping | None] = {each.name.removesuffix(".toml"): each.readable for each in refused}
+    by_source |= {mapping.source: mapping for mapping in mappings}
+    found, problems, names = list[SourceSamples](), list[str](), dict[str, str]()
     for file in sorted(folder.glob("*.toml")):
-        samples, wrong = _file(file, by_source)
-        problems += [f"samples/{file.name}: {problem}" for problem in wrong]
+        name = f"{SAMPLES}/{file.name}"
+        if file.stem not in by_source:
+            known = ", ".join(by_source) or "none"
+            problems.append(f"{name}: there is no mapping with the source {file.stem}; there are {known}")
+            continue
+        places, samples, wrong = _file(file)
+        if samples is not None:
+            meant = [*_repeated(samples, name, names), *_problems(samples, by_source[file.stem])]
+            wrong = [f"{places.head(name, each.place)}: {each.sentence}" for each in meant]
+        problems += wrong
         if samples is not None and not wrong:
             found.append(samples)
     return found, problems
 
 
-def _file(file: Path, mappings: Mapping[str, RawMapping]) -> tuple[SourceSamples | None, list[str]]:
-    if (mapping := mappings.get(file.stem)) is None:
-        known = ", ".join(mappings) or "none"
-        return None, [f"there is no mapping with the source {file.stem} that can be run, but {known}"]
+def _file(file: Path) -> tuple[TomlPlaces, SourceSamples | None, list[str]]:
+    """Where the file says what, its samples, and why it cannot be read."""
+    name, places = f"{SAMPLES}/{file.name}", TomlPlaces()
     try:
-        read = _File.model_validate(tomllib.loads(text_in(file.read_bytes())))
+        text = text_in(file.read_bytes())
+        declared = tomllib.loads(text)
+        places = TomlPlaces.of(text)
+        read = _File.model_validate(declared)
+        return places, SourceSamples(file.stem, read.arrived, read.sample), []
     except ValidationError as error:
-        return None, [_sentence(each) for each in validation.problems(error)]
+        found = (Problem(each["loc"], each["msg"]) for each in validation.problems(error))
+        return places, None, [places.said(name, problem) for problem in found]
     except UnicodeDecodeError as error:
-        return None, [f"not UTF-8: {bad_byte(error)}"]
+        said = f"not UTF-8: {bad_byte(error)}"
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        return None, [f"not TOML: {error or type(error).__name__}"]
+        said = f"not TOML: {error or type(error).__name__}"
     except OSError as error:
-        return None, [str(error.strerror)]
-    return SourceSamples(file.stem, read.arrived, read.sample), list(_problems(read.sample, mapping))
+        said = str(error.strerror)
+    return places, None, [f"{name}: {said}"]
 
 
-def _sentence(error: Any) -> str:
-    """Where in the file it is, counted from 1 as people do, and what it is."""
-    place = [str(part + 1) if isinstance(part, int) else str(part) for part in error["loc"]]
-    return ": ".join([*([" ".join(place)] if place else []), error["msg"]])
+def _repeated(samples: SourceSamples, file: str, earlier: dict[str, str]) -> Iterator[Problem]:
+    """Names that another sample of the stream has: a failure is known by its name. Case and blanks do not count.
+
+    `earlier` has the file of each name, and gets those of these samples.
+    """
+    for number, sample in enumerate(samples.samples):
+        name = " ".join(sample.name.casefold().split())
+        if other := earlier.get(name):
+            where = "" if other == file else f", in {other}"
+            yield Problem(
+                ("sample", number, "name"), f"{sample.name}: there is another sample of this name{where}; rename one"
+            )
+        earlier.setdefault(name, file)
 
 
-def _problems(samples: Iterable[Sample], mapping: RawMapping) -> Iterator[str]:
-    names, own = set[str](), fields_of(mapping)
-    for sample in samples:
-        if sample.name in names:
-            yield f"{sample.name}: there is another sample of this name"
-        names.add(sample.name)
-        yield from (f"{sample.name}: {problem}" for problem in _sample_problems(sample, own, mapping))
+def _problems(of: SourceSamples, mapping: RawMapping | None) -> Iterator[Problem]:
+    """What the samples of a source expect and cannot be; None is a mapping of which nothing can be read."""
+    for number, sample in enumerate(of.samples):
+        found = (*_outcome_problems(sample), *(_event_problems(sample, mapping) if mapping is not None else ()))
+        yield from (Problem(("sample", number, *place), f"{sample.name}: {sentence}") for place, sentence in found)
 
 
-def _sample_problems(sample: Sample, own: Mapping[str, f.Field], mapping: RawMapping) -> Iterator[str]:
-    for name in (*(sample.event or {}), *sample.absent):
-        if name not in own:
-            yield f"an event of {mapping.stream.name} has no field {name}; it has {', '.join(own)}"
+def _outcome_problems(sample: Sample) -> Iterator[Problem]:
+    yield from (
+        Problem(("absent",), f"{name} is absent and in event at once")
+        for name in sample.absent
+        if name in (sample.event or {})
+    )
+    for reason in sample.dead_letter.split(", ") if sample.dead_letter is not None else ():
+        if reason.partition(":")[0] not in KINDS:
+            known = ", ".join(KINDS)
+            yield Problem(("dead_letter",), f"no dead letter has the reason {reason!r}; it begins with one of {known}")
+
+
+def _event_problems(sample: Sample, mapping: RawMapping) -> Iterator[Problem]:
+    own = fields_of(mapping)
+    for where, names in (("event", sample.event or {}), ("absent", sample.absent)):
+        for name in names:
+            if name not in own:
+                has = ", ".join(own)
+                yield Problem((where, name), f"an event of {mapping.stream.name} has no field {name}; it has {has}")
     for name, written in (sample.event or {}).items():
         if name in own:
             try:
                 expected_value(own[name], written)
             except ValueError as error:
-                yield str(error)
-    yield from (f"{name} is absent and in event at once" for name in sample.absent if name in (sample.event or {}))
-    for reason in sample.dead_letter.split(", ") if sample.dead_letter is not None else ():
-        if reason.partition(":")[0] not in KINDS:
-            yield f"no dead letter has the reason {reason!r}; a reason is such as missing:{own[EVENT_TIME].name}"
+                yield Problem(("event", name), str(error))
     if sample.skipped is not None and sample.skipped not in {skip.name for skip in mapping.skip}:
         known = ", ".join(skip.name for skip in mapping.skip) or "none"
-        yield f"the mapping skips no records as {sample.skipped!r}; it has {known}"
+        yield Problem(("skipped",), f"the mapping skips no records as {sample.skipped!r}; it has {known}")

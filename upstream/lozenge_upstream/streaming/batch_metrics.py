@@ -14,7 +14,8 @@ from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
 from lozenge.spark.live_lag import LiveProgress
-from lozenge_upstream.normalise.normaliser import CLOCK, DECODE_KINDS, SKIPPED
+from lozenge.streams.reasons import CLOCK
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, SKIPPED
 
 _NAME, _TOOK = "outputs", "took"
 _REASONS_REPORTED = 20

@@ -1,4 +1,4 @@
-"""`lozenge list`: reference lists, such as blocked cards, that people change while detectors look values up in them."""
+"""`lozenge list`: reference lists, such as of blocked users, which people change while detectors look values up."""
 
 import re
 from datetime import UTC, datetime

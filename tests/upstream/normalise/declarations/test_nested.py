@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.streams.definition import StreamDefinition
-from lozenge_upstream.normalise.field_checks import problems
-from lozenge_upstream.normalise.mapping import Mapping
+from lozenge.toml_places import spelled
+from lozenge_upstream.normalise.mapping import Mapping, problems
 from lozenge_upstream.normalise.mapping_check import runnable
 from lozenge_upstream.normalise.mapping_files import Mappings, mapping_of
 from lozenge_upstream.stream_samples.tried_record import TriedRecord, try_records
@@ -43,7 +43,7 @@ def mapping(to: StreamDefinition, **fields: Any) -> Mapping:
 
 
 def tried(spark: SparkSession, by: Mapping, *records: dict[str, Any]) -> list[TriedRecord]:
-    assert list(problems(by.fields, by.stream)) == []
+    assert list(problems(by)) == []
     assert runnable(spark, Mappings([by], [])).refused == []
     full = [json.dumps({"at": AT, "shop": "s"} | record).encode() for record in records]
     return try_records(spark, by, [(text, NOW) for text in full], KEY)
@@ -245,12 +245,12 @@ def of_list(**fields: Any) -> dict[str, Any]:
 def test_what_a_part_cannot_be_is_named_as_of_a_field_of_the_event(
     to: StreamDefinition, fields: dict[str, Any], expected: str
 ) -> None:
-    found = list(problems(mapping(to, **fields).fields, to))
-    assert any(each.startswith(expected) for each in found), found
+    found = [f"{spelled(each.place)}: {each.sentence}" for each in problems(mapping(to, **fields))]
+    assert any(expected in each for each in found), found
 
 
 def test_the_currency_of_a_part_may_be_one_of_a_record_around_it() -> None:
     price = record(price=NUMBER | {"path": "price"})
     lines = {"transform": "list", "path": "l", "of": price}
     declared = {"currency": {"transform": "currency", "path": "cur", "code": "alpha"}, "lines": lines}
-    assert list(problems(mapping(OUTER, **declared).fields, OUTER)) == []
+    assert list(problems(mapping(OUTER, **declared))) == []

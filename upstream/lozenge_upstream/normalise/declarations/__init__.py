@@ -8,6 +8,7 @@ from lozenge_upstream.normalise.declarations.amounts import (
     Sign,
 )
 from lozenge_upstream.normalise.declarations.currencies import Place, Scopes, currencies, currency_of
+from lozenge_upstream.normalise.declarations.declared_parts import parts_of
 from lozenge_upstream.normalise.declarations.nested import (
     AnyTransform,
     Container,
@@ -15,7 +16,6 @@ from lozenge_upstream.normalise.declarations.nested import (
     ListOf,
     MapOf,
     RecordOf,
-    all_within,
     containers,
     exact_ways,
     leaves,
@@ -25,6 +25,7 @@ from lozenge_upstream.normalise.declarations.numbers import Boolean, Number
 from lozenge_upstream.normalise.declarations.raw_fields import (
     ANY_KEY,
     ELEMENT,
+    SKIP_NAME,
     AnyKey,
     Condition,
     JavaPattern,
@@ -72,6 +73,7 @@ __all__ = [
     "ANY_KEY",
     "ELEMENT",
     "IDENTITY_SEPARATOR",
+    "SKIP_NAME",
     "AnyKey",
     "AnyTransform",
     "Boolean",
@@ -116,13 +118,13 @@ __all__ = [
     "Token",
     "Transform",
     "WordTable",
-    "all_within",
     "any_element",
     "containers",
     "currencies",
     "currency_of",
     "exact_ways",
     "leaves",
+    "parts_of",
     "spelled",
     "steps",
     "ways",

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lozenge_upstream.normalise.declarations.raw_fields import Conditions, Slice
-from lozenge_upstream.normalise.declarations.transform import FromPath, given
+from lozenge_upstream.normalise.declarations.raw_fields import Condition, Slice
+from lozenge_upstream.normalise.declarations.transform import FromPath
 
 
 class Sign(Slice):
@@ -22,7 +22,7 @@ class Sign(Slice):
 
 
 class Credits(Slice):
-    """The raw field, or its beginning, whose `values` say that the card gets the amount: a refund."""
+    """The raw field, or its beginning, whose `values` say that the amount goes back: a refund."""
 
     values: Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -33,7 +33,7 @@ class Remaining(Slice):
     Only where `when` holds does the raw field say that.
     """
 
-    when: Conditions | tuple[()] = ()
+    when: tuple[Condition, ...] = ()
 
 
 class _Amount(FromPath):
@@ -88,7 +88,3 @@ class MinorUnits(_Amount):
     def paths(self) -> tuple[str, ...]:
         rest = self.remaining
         return (*super().paths, *((rest.path, *(each.path for each in rest.when)) if rest else ()))
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(*(each.pattern for each in self.remaining.when)) if self.remaining else ()

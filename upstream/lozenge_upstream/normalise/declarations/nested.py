@@ -34,20 +34,12 @@ class RecordOf(Transform):
     def required(self) -> tuple[str, ...]:
         return ()
 
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return tuple(pattern for spec in self.fields.values() for pattern in spec.patterns)
-
 
 class Container(Transform):
     """A raw list or object; `of` makes each of its elements. Paths in it begin at the element, which is `.` itself."""
 
     path: JsonPath
     of: "AnyTransform"
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return self.of.patterns
 
     @model_validator(mode="after")
     def _reads_its_elements(self) -> "Container":
@@ -139,16 +131,6 @@ def containers(spec: Transform) -> Iterator[str]:
             yield from containers(each)
     elif isinstance(spec, Container):
         yield spec.path
-
-
-def all_within(name: str, spec: Transform) -> Iterator[tuple[str, Transform]]:
-    """The transform under its name, and each within it under the names that lead there, joined by dots."""
-    yield name, spec
-    if isinstance(spec, RecordOf):
-        for inner, each in spec.fields.items():
-            yield from all_within(f"{name}.{inner}", each)
-    elif isinstance(spec, Container):
-        yield from all_within(f"{name}.of", spec.of)
 
 
 def _within(spec: Container, way: Steps) -> Steps:

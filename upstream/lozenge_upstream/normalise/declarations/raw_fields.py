@@ -31,8 +31,8 @@ def _is_path(path: str) -> str:
     other = re.search(_OF_OTHER_LANGUAGES, re.sub(r'"[^"]+"', "", path))
     if other or not re.fullmatch(rf"{_STEP}(\.{_STEP})*", path):
         raise ValueError(
-            f"{path!r} is no path. Names of nested fields are joined by dots, card.pan; a name with other characters "
-            'is quoted, "card[pan]"; an element of a list has its index from 0, items[0].price'
+            f"{path!r} is no path. Names of nested fields are joined by dots, user.name; a name with other characters "
+            'is quoted, "user[name]"; an element of a list has its index from 0, items[0].price'
         )
     return path
 
@@ -138,10 +138,13 @@ class Part(_Cut):
 Parts = Annotated[tuple[Part, ...], Field(min_length=1)]
 
 
+SKIP_NAME = r"^[a-z][a-z0-9_]{0,63}$"
+
+
 class Skip(BaseModel):
     """Records that are no events, and no faults either: counted under this name, and written nowhere."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+    name: Annotated[str, Field(pattern=SKIP_NAME)]
     when: Conditions

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lozenge_upstream.normalise.declarations.raw_fields import Conditions, JavaPattern, JsonPath, Parts
-from lozenge_upstream.normalise.declarations.transform import OrBlank, Transform, given, paths_of
+from lozenge_upstream.normalise.declarations.raw_fields import Condition, JavaPattern, JsonPath, Parts
+from lozenge_upstream.normalise.declarations.transform import OrBlank, Transform, paths_of
 
 IDENTITY_SEPARATOR = "\x1f"
 """Between the parts of an identity; no part holds it."""
@@ -25,10 +25,6 @@ class Text(OrBlank):
     card_numbers: CardNumbers = "refuse"
     pad: Annotated[int, Field(ge=1, le=19)] | None = None
     """A number that lost its leading zeros gets them back, up to so many digits; `742.0` is such a number too."""
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(self.pattern)
 
 
 class Join(Transform):
@@ -54,7 +50,7 @@ class ReferencedIdentity(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     parts: Parts
-    when: Conditions | tuple[()] = ()
+    when: tuple[Condition, ...] = ()
 
 
 class Reference(Transform):
@@ -77,17 +73,13 @@ class Reference(Transform):
         first, *others = [paths_of(part for part in each.parts if not part.optional) for each in self.of]
         return tuple(path for path in first if all(path in other for other in others))
 
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(*(condition.pattern for each in self.of for condition in each.when))
-
 
 class Token(Transform):
     """A card number of 12 to 19 digits, replaced by its keyed token.
 
     With a `pattern` it is whatever a source has that knows no card numbers, such as the token of its processor;
     `copied` then takes it as it is, for a source and its other readers to have one token. With `lower` upper and lower
-    case are one, as in e-mail addresses. `parts` are several fields that name a card together.
+    case are one, as in e-mail addresses. `parts` are several fields that name one entity together.
     """
 
     transform: Literal["token"]
@@ -116,10 +108,6 @@ class Token(Transform):
     @property
     def required(self) -> tuple[str, ...]:
         return self.paths if self.parts is None else paths_of(part for part in self.parts if not part.optional)
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(self.pattern)
 
 
 class Constant(Transform):

@@ -28,11 +28,6 @@ class Transform(BaseModel):
         """Every value that it is declared to give; empty where the record decides."""
         return set()
 
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """Every regular expression that Java has to know."""
-        return ()
-
 
 class FromPath(Transform):
     path: JsonPath
@@ -64,8 +59,3 @@ def paths_of(parts: Iterable[Part]) -> tuple[str, ...]:
 def words_of(words: Iterable[str | None]) -> set[str]:
     """The words that are given."""
     return {word for word in words if word is not None}
-
-
-def given(*patterns: str | None) -> tuple[str, ...]:
-    """The regular expressions that are given."""
-    return tuple(pattern for pattern in patterns if pattern is not None)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lozenge_upstream.normalise.declarations.raw_fields import Conditions, Slice
-from lozenge_upstream.normalise.declarations.transform import OrBlank, Transform, given, words_of
+from lozenge_upstream.normalise.declarations.raw_fields import Condition, Conditions, Slice
+from lozenge_upstream.normalise.declarations.transform import OrBlank, Transform, words_of
 
 
 class Currency(OrBlank):
@@ -42,7 +42,7 @@ class WordTable(Slice):
 
     table: Annotated[dict[str, str], Field(min_length=1)]
     default: str | None = None
-    when: Conditions | tuple[()] = ()
+    when: tuple[Condition, ...] = ()
 
 
 class First(Transform):
@@ -68,10 +68,6 @@ class First(Transform):
     def words(self) -> set[str]:
         defaults = (self.default, *(table.default for table in self.of))
         return words_of([*(word for table in self.of for word in table.table.values()), *defaults])
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(*(each.pattern for table in self.of for each in table.when))
 
 
 class Branch(BaseModel):
@@ -105,7 +101,3 @@ class CaseOf(Transform):
     @property
     def words(self) -> set[str]:
         return words_of([*(branch.value for branch in self.of), self.default])
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return given(*(each.pattern for branch in self.of for each in branch.when))
