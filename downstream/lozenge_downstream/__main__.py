@@ -1,6 +1,6 @@
 """`python -m lozenge_downstream`: runs the notifier until SIGTERM or SIGINT."""
 
-from lozenge.contracts.topics import DOWNSTREAM
+from lozenge.apps import DOWNSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging

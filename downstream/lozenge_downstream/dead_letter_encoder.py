@@ -3,9 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts.dead_letters import dead_letter_headers, truncated_headers
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Number, Outgoing, ReceivedRecord
 
 TRUNCATED_BYTES = 64 * 1024

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.kafka import schema_topic
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings

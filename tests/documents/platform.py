@@ -7,7 +7,7 @@ from typing import Any
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topic, Topics, reference_list
 from lozenge.kafka.settings import LOOPBACK
-from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, UpstreamMetrics
+from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, SinkMetrics, UpstreamMetrics
 from lozenge.streams import reasons
 from lozenge_deploy.local import platform
 from lozenge_deploy.observe import exporter
@@ -15,7 +15,7 @@ from tests.documents.page import ROOT, Page, table
 from tests.streams import STREAMS
 
 RECORDS = ("alert", "notification", "feedback")
-APPS = {"jobs": JobMetrics, "upstream": UpstreamMetrics, "notifiers": NotifierMetrics}
+APPS = {"jobs": JobMetrics, "upstream": UpstreamMetrics, "sinks": SinkMetrics, "notifiers": NotifierMetrics}
 LIBRARIES = ("pyspark", "pyarrow", "pandas", "numpy", "pydantic", "msgspec", "fastavro", "confluent-kafka", "structlog")
 _AS_EVENTS = 999
 """A count of partitions that no topic has but those that follow the events'."""
@@ -78,6 +78,7 @@ def topics() -> str:
     ]
     own = [*found.detector("NAME").contracts(), *found.shadow("NAME", "RELEASE").contracts()]
     own += [found.resolutions("APP")]
+    own += [found.dead_letter_topic("sink-NAME")]
     shared = [reference_list(found, "LIST")]
     return "\n".join(
         (

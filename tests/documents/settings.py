@@ -18,6 +18,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_registry import SchemaRegistrySettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
+from lozenge.sink.settings import SinkSettings
 from lozenge_deploy.operations.notifier_client import NotifierClientSettings
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_upstream.settings import UpstreamSettings
@@ -36,6 +37,7 @@ SETTINGS: dict[str, type[FromEnvironment]] = {
     "Notifier": NotifierSettings,
     "The `lozenge` command": NotifierClientSettings,
     "A detector's job": JobSettings,
+    "A sink": SinkSettings,
 }
 
 

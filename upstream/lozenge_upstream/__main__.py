@@ -5,7 +5,7 @@ It is configured by environment variables: `LOZENGE_UPSTREAM_*` (see `settings.p
 wrong, 3 no broker.
 """
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.apps import UPSTREAM
 from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging

@@ -10,6 +10,7 @@ import typer
 
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, routes, schemas
+from lozenge_deploy.cli.archive import commands as archive
 from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.lists.commands import app as lists
 from lozenge_deploy.cli.logs import logs
@@ -49,6 +50,9 @@ app.command()(offsets)
 app.command()(coverage)
 app.command()(backfill)
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(archive.app, name="archive")
+app.command()(archive.sql)
+app.command()(archive.export)
 app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(stream.app, name="stream")

@@ -102,7 +102,7 @@ def replay(
 
     Those of a normaliser and of downstream return to the topic that they came from.
     """
-    from lozenge.contracts.topics import is_stage
+    from lozenge.apps import is_stage
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.dlq_resend import refuse_unsendable

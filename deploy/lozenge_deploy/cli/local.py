@@ -35,13 +35,16 @@ def up(
     routing: Annotated[
         str | None, typer.Option(envvar="LOZENGE_DOWNSTREAM_ROUTING", help='The notifier\'s routing file; "" for none.')
     ] = None,
+    sink: Annotated[
+        list[str] | None, typer.Option("--sink", help="A sink of downstream/sinks to run; once for each.")
+    ] = None,
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Start broker, upstream, downstream and agent on this machine, in the background.
 
     Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
-    option repeats it. On a running platform --feed and --routing take effect at once, and new streams get their
+    option repeats it. On a running platform --feed, --routing and --sink take effect at once, and new streams get their
     normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
     docs/reference/files-and-ports.md lists every file and port.
     """
@@ -51,7 +54,13 @@ def up(
     if feed is not None and not math.isfinite(feed):
         raise UsageError(f"reading --feed: {feed} is no rate", hint="write it as --feed 50")
     running = _running(folder)
-    given = {"port": port, "feed": feed, "routing": _sound(routing), "streams": _streams(running)}
+    given = {
+        "port": port,
+        "feed": feed,
+        "routing": _sound(routing),
+        "streams": _streams(running),
+        "sinks": _sinks(sink),
+    }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)
     if running is not None:
@@ -84,6 +93,17 @@ def _streams(running: dict[str, Any] | None) -> list[str] | None:
     except ConfigError:
         return None
     return [stream.name for stream in Streams.of(here).definitions]
+
+
+def _sinks(names: list[str] | None) -> list[str] | None:
+    """The sinks of these names, each declared as it should be; None for what is requested already."""
+    if not names:
+        return None
+    from lozenge.archive.sink_declaration import sink_named
+    from lozenge.streams.project import streams_folder
+
+    project = streams_folder().parents[1]
+    return sorted({sink_named(project, name).name for name in names})
 
 
 def _sound(file: str | None) -> str | None:

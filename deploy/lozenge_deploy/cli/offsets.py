@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.contracts.topics import is_upstream
+from lozenge.apps import is_upstream
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, no_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of

@@ -66,7 +66,7 @@ def folder_of(name: str) -> Path:
 
 def _instead_of(name: str) -> str:
     """What to do about a detector that has no folder."""
-    from lozenge.contracts.topics import is_stage
+    from lozenge.apps import is_stage
     from lozenge_deploy.releases.lint.names import name_problem
 
     if is_stage(name):

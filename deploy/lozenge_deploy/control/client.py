@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge.contracts.topics import is_stage
+from lozenge.apps import is_stage
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.dead_letter_queue import resolutions

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.apps import UPSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
 from lozenge.streams.definition import StreamDefinition

@@ -15,6 +15,9 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from lozenge.apps import sink_app
+from lozenge.archive.settings import ARCHIVE_VARIABLE
+from lozenge.archive.sink_declaration import SINKS
 from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -37,6 +40,7 @@ from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 
 API = "127.0.0.1:8470"
+ARCHIVE = "archive"
 STATE = "platform.json"
 STOP_SECONDS = 30.0
 TICK_SECONDS = 0.5
@@ -78,9 +82,17 @@ def programs(
         ),
         program("exporter", ["lozenge_deploy.observe.exporter"]),
     ]
+    for name in wanted.running_sinks:
+        module = ["lozenge.sink", str(project_of(streams) / SINKS / name)]
+        found.append(program(sink_app(name), module, **{ARCHIVE_VARIABLE: str(folder / ARCHIVE)}))
     if wanted.feed:
         found.append(program("feed", ["lozenge_deploy.demo.feed", "--past-days", "0", "--rate", f"{wanted.feed:g}"]))
     return {each.name: each for each in found}
+
+
+def project_of(streams: Streams) -> Path:
+    """The folder of the project that has these streams in `upstream/streams`."""
+    return streams.folder.absolute().parents[1]
 
 
 def _merges(stream: StreamDefinition, streams: Streams, rekeys: Collection[str] | None) -> list[str]:

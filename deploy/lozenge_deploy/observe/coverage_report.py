@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lozenge.apps import is_stage
 from lozenge.contracts.record import parse_offsets
-from lozenge.contracts.topics import is_stage
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings

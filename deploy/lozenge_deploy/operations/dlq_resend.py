@@ -7,6 +7,7 @@ alert that was notified already is deduplicated by its id.
 import re
 from collections.abc import Iterator, Sequence
 
+from lozenge.apps import is_sink
 from lozenge.contracts.dead_letters import TRUNCATED, DeadLetter, replay_headers
 from lozenge.contracts.record import Record, format_positions
 from lozenge.contracts.topic_patterns import alert_topics
@@ -49,6 +50,11 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Dea
     Headers are checked because any producer can write them.
     """
     doing, show = f"replaying dead letters of {app}", f"`lozenge dlq show {app} POSITION`"
+    if is_sink(app) and dead_letters:
+        raise UsageError(
+            f"{doing}: their records are still in their topics, and would be there twice",
+            hint=f"{show} shows why they cannot be read; `lozenge dlq drop {app} POSITION`",
+        )
     if undelivered := [each for each in dead_letters if each.stage == "deliver"]:
         raise UsageError(
             f"{doing}: a webhook refused {_named(undelivered)} in every attempt, and no topic leads to it",

@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Outgoing, PublishedAlert, Verdict
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts.dead_letters import TRUNCATED
-from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
+from lozenge.contracts.topics import DEAD_LETTER_BYTES, Topics
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.kafka.topic_reader import bounds, tail

@@ -12,9 +12,9 @@ from typing import NoReturn
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts.record import Partition
 from lozenge.contracts.topic_patterns import alert_topics
-from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_ids

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.display_text import shortened, shown, shown_data
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, RoutingSource, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from lozenge.apps import DOWNSTREAM
+
 MOST_PARTITIONS = 1024
 LIST_NAME = r"[a-z][a-z0-9_]{0,63}"
 PREFIX_PATTERN = r"[a-zA-Z0-9._-]{0,64}"
@@ -17,11 +19,6 @@ CHANGELOG_BYTES = 8 * 1024 * 1024
 DEAD_LETTER_BYTES = 2 * 1024 * 1024
 """A dead letter is its record with more headers, so it is larger than the largest record of the source topic."""
 
-UPSTREAM, DOWNSTREAM = "upstream", "downstream"
-"""Apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
-NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
-"""The names that the normaliser of a stream can have; no detector can have one with a hyphen."""
-
 
 _WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
 
@@ -29,16 +26,6 @@ _WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|not
 def is_written_by_platform(topic: str) -> bool:
     """Whether a topic, named without a prefix, is one of the platform's own, and so holds no raw records."""
     return _WRITTEN.match(topic) is not None
-
-
-def is_upstream(app: str) -> bool:
-    """Whether an app is the normaliser of a stream."""
-    return re.fullmatch(NORMALISER, app) is not None
-
-
-def is_stage(app: str) -> bool:
-    """Whether an app is part of the platform and no detector."""
-    return app == DOWNSTREAM or is_upstream(app)
 
 
 def kept_for(time: timedelta) -> Mapping[str, str]:
@@ -154,9 +141,10 @@ class Topics:
 
     def normaliser(self, app: str) -> list[Topic]:
         """What the normaliser `app` writes next to the events: dead letters, and which raw records it has processed."""
-        return [self._dead_letters(app), Topic(self.detector(app).coverage, 1, _KEPT)]
+        return [self.dead_letter_topic(app), Topic(self.detector(app).coverage, 1, _KEPT)]
 
-    def _dead_letters(self, app: str) -> Topic:
+    def dead_letter_topic(self, app: str) -> Topic:
+        """The contract of `dead_letters`."""
         return Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS})
 
     def platform_topics(self) -> list[Topic]:
@@ -164,7 +152,7 @@ class Topics:
         return [
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
             Topic(self.feedback, self.partitions, _KEPT),
-            self._dead_letters(DOWNSTREAM),
+            self.dead_letter_topic(DOWNSTREAM),
             *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),

@@ -135,8 +135,11 @@ class Positions:
 class ConsumerGroup:
     """Positions of a group on one topic. It never joins the group; every method but `ends` raises BrokerUnavailable."""
 
-    def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
-        self._committed = Committed(kafka, group)
+    def __init__(
+        self, kafka: KafkaSettings, group: str, topic: str, partitions: int, committed: Committed | None = None
+    ) -> None:
+        """A group with many topics has one pair of connections, `committed`, for all of them."""
+        self._committed = committed or Committed(kafka, group)
         self.topic, self._partitions = topic, partitions
 
     @property

@@ -203,6 +203,20 @@ class UpstreamMetrics(QueryMetrics):
         )
 
 
+class SinkMetrics(AppMetrics):
+    """The metrics of a sink."""
+
+    STAGES = ("decode",)
+
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
+        super().__init__(app, instance, release)
+        self._bytes = self._counter("lozenge_sink_bytes", "Bytes of the rows that a sink has committed, in memory")
+
+    def written(self, size: int) -> None:
+        """Counts the bytes of rows that were committed."""
+        self._bytes.inc(size)
+
+
 class NotifierMetrics(AppMetrics):
     """The metrics of a notifier: of its process, and of the store that it shares with others."""
 
@@ -273,7 +287,10 @@ def _by_number(named: tuple[str, str]) -> tuple[str, int, str]:
     return detector, int(digits) if digits.isdecimal() else -1, release
 
 
+_KINDS = (JobMetrics, UpstreamMetrics, SinkMetrics, NotifierMetrics)
+
+
 def metric_families() -> list[Metric]:
     """Every family that an app may publish."""
-    found = {f.name: f for kind in (JobMetrics, UpstreamMetrics, NotifierMetrics) for f in kind("").registry.collect()}
+    found = {f.name: f for kind in _KINDS for f in kind("").registry.collect()}
     return list(found.values())

@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from lozenge.apps import UPSTREAM
 from lozenge.contracts.schemas import Schema, derived_id, newest, packaged, settled
-from lozenge.contracts.topics import UPSTREAM, Topic, Topics, kept_for
+from lozenge.contracts.topics import Topic, Topics, kept_for
 from lozenge.durations import TextDuration
 from lozenge.streams.fields import Field, fields_of, on_the_wire
 from lozenge.streams.union_schema import STREAM, reader

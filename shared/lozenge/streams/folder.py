@@ -19,8 +19,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from lozenge import validation
+from lozenge.apps import NORMALISER, UPSTREAM
 from lozenge.contracts.display_text import is_blank
-from lozenge.contracts.topics import NORMALISER, UPSTREAM
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte, text_in

@@ -1,6 +1,6 @@
 """Where upstream begins: its group's offsets are the only truth about that, and outlive each of its processes."""
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.apps import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from tests.bench.harness.platform import TOPICS

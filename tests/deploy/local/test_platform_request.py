@@ -51,6 +51,17 @@ def test_feed_and_routing_file_are_programs_and_variables(tmp_path: Path) -> Non
     assert found["downstream"].environment(0)["LOZENGE_DOWNSTREAM_ROUTING"] == "/r.toml"
 
 
+def test_a_requested_sink_is_a_program_until_it_is_paused(tmp_path: Path) -> None:
+    wanted = Requested(sinks=["archive"])
+    sink = programs(tmp_path, KAFKA, STREAMS, (), wanted)["sink-archive"]
+    assert sink.command[-2:] == ["lozenge.sink", str(STREAMS.folder.absolute().parents[1] / "downstream/sinks/archive")]
+    assert sink.environment(0)["LOZENGE_ARCHIVE"] == str(tmp_path / "archive")
+    assert "sink-archive" not in programs(
+        tmp_path, KAFKA, STREAMS, (), Requested(sinks=["archive"], paused=["archive"])
+    )
+    assert str(wanted).endswith("sinks archive")
+
+
 def test_what_has_changed_is_started_again_and_the_rest_keeps_its_process(tmp_path: Path) -> None:
     def wanted(*names: str) -> dict[str, Program]:
         return {name: Program(name, ["sleep", "600"], lambda _: os.environ, tmp_path) for name in names}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from lozenge.apps import DOWNSTREAM
 from lozenge.contracts.dead_letters import TRUNCATED
-from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge.contracts.topics import Topics
 from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import NotifierMetrics

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge.apps import DOWNSTREAM
+from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.model import Outgoing, ReceivedRecord

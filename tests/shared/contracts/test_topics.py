@@ -4,16 +4,9 @@ import re
 
 import pytest
 
+from lozenge.apps import is_stage, is_upstream
 from lozenge.contracts.topic_patterns import name_of_list
-from lozenge.contracts.topics import (
-    PREFIX_PATTERN,
-    Topic,
-    Topics,
-    is_stage,
-    is_upstream,
-    is_written_by_platform,
-    reference_list,
-)
+from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, is_written_by_platform, reference_list
 from lozenge.streams.merged import merged_topics
 from lozenge_deploy.releases.lint.names import name_problem
 from tests.streams import AUTH, RAW_ISO, RAW_JSON

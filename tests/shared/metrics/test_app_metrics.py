@@ -14,12 +14,13 @@ from lozenge.metrics.app_metrics import (
     JobMetrics,
     NotifierMetrics,
     QueryMetrics,
+    SinkMetrics,
     UpstreamMetrics,
     metric_families,
 )
 
 BREAKER, BEGUN, ROUTING = "lozenge_breaker_open", "lozenge_offsets_begun_total", "lozenge_routing_valid"
-KINDS = (JobMetrics, UpstreamMetrics, NotifierMetrics)
+KINDS = (JobMetrics, UpstreamMetrics, NotifierMetrics, SinkMetrics)
 
 
 @pytest.mark.parametrize(

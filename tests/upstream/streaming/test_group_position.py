@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lozenge.contracts.topics import UPSTREAM
+from lozenge.apps import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.checkpoint import Offsets

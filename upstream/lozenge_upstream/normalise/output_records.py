@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lozenge.apps import UPSTREAM
 from lozenge.contracts import dead_letters as d
 from lozenge.contracts import headers as h
 from lozenge.contracts import partitioner
-from lozenge.contracts.topics import UPSTREAM, Topic, Topics
+from lozenge.contracts.topics import Topic, Topics
 from lozenge.spark import avro, headers
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import merged_topics

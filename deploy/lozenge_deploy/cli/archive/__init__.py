@@ -1,0 +1,1 @@
+"""`lozenge archive`, `lozenge sql`, `lozenge export`: the tables of topics."""

@@ -1,0 +1,63 @@
+"""Sinks of the platform on this machine: paused, resumed, retired."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lozenge.errors import UsageError
+from lozenge.process.waiting import wait_until
+from lozenge_deploy.cli.printing.output import OutputFormat, say
+
+_POLL_SECONDS = 0.2
+_STATE = "platform.json"
+
+
+def switch_sink(folder: Path, app: str, verb: str, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
+    """Pauses, resumes or retires a sink of the platform in `folder`, now and at its next starts.
+
+    A sink that stops commits what its topics have by then. Waits up to `limit` seconds, or not at all. Raises
+    UsageError for a sink that was not started and for other verbs, ChangeTimedOut.
+    """
+    from lozenge_deploy.local.platform_request import request, requested
+
+    folder, name = folder.absolute(), app.partition("-")[2]
+    if verb not in ("pause", "resume", "retire"):
+        raise UsageError(
+            f"cannot {verb} {app}: it is a sink, and no release of it is deployed",
+            hint=f"`lozenge pause {app}`, then `lozenge resume {app}` starts it again",
+        )
+    present = requested(folder)
+    if name not in present.sinks:
+        raise UsageError(
+            f"cannot {verb} {app}: the platform in {folder} does not run it",
+            hint=f"`lozenge up --sink {name}` starts it; --folder names another platform",
+        )
+    paused = [each for each in present.paused if each != name] + [name] * (verb == "pause")
+    sinks = [each for each in present.sinks if verb != "retire" or each != name]
+    changed = (sinks, paused) != (present.sinks, present.paused)
+    row = {"app": app, "verb": verb, "changed": changed}
+    if dry_run or not changed:
+        say(f"{app}: {f'would {verb}' if changed else 'no change'}", row, output)
+        return
+    request(folder, sinks=sinks, paused=paused)
+    if limit is not None and _programs(folder) is not None:
+        _await(folder, app, limit, runs=verb == "resume")
+    say(f"{app}: {verb} done; it begins where its tables end", row, output)
+
+
+def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:
+    from lozenge_deploy.control.client import ChangeTimedOut
+
+    if not wait_until(lambda: (app in (_programs(folder) or {})) == runs, limit, poll=_POLL_SECONDS):
+        raise ChangeTimedOut(
+            f"changing {app}: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
+        )
+
+
+def _programs(folder: Path) -> dict[str, Any] | None:
+    """The programs of the platform by name; None if it does not run."""
+    try:
+        found: dict[str, Any] = json.loads((folder / _STATE).read_text())["programs"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return found

@@ -1,0 +1,33 @@
+"""The names of apps: groups, transactional ids, headers, metrics and logs have them.
+
+An app is a detector, or part of the platform. The name of a detector has no hyphen, so none can take that of a
+normaliser or a sink.
+"""
+
+import re
+
+UPSTREAM, DOWNSTREAM = "upstream", "downstream"
+"""Apps that are part of the platform and no detectors."""
+NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
+"""The names that the normaliser of a stream can have."""
+_SINK = "sink-"
+
+
+def sink_app(name: str) -> str:
+    """The app of a sink."""
+    return f"{_SINK}{name}"
+
+
+def is_sink(app: str) -> bool:
+    """Whether an app is a sink."""
+    return app.startswith(_SINK)
+
+
+def is_upstream(app: str) -> bool:
+    """Whether an app is the normaliser of a stream."""
+    return re.fullmatch(NORMALISER, app) is not None
+
+
+def is_stage(app: str) -> bool:
+    """Whether an app is part of the platform and no detector."""
+    return app == DOWNSTREAM or is_upstream(app) or is_sink(app)

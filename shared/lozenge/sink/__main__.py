@@ -1,0 +1,40 @@
+"""`python -m lozenge.sink FOLDER`: runs the sink that FOLDER declares until it is stopped.
+
+It is configured by environment variables: `LOZENGE_SINK_*` (see `settings.py`), `LOZENGE_ARCHIVE` and
+`LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or the declaration are wrong, 3 no
+broker.
+"""
+
+import argparse
+from pathlib import Path
+
+from lozenge.errors import Fenced, LozengeError, first_line
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge.process.shutdown import end
+from lozenge.sink.service import run
+from lozenge.sink.settings import SinkSettings
+
+
+def main() -> int:
+    """Runs the sink and returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge.sink", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    logging.configure("sink")
+    try:
+        settings, kafka = load(SinkSettings, KafkaSettings)
+        run(given.folder, settings, kafka)
+    except LozengeError as error:
+        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
+        say(error.message, hint=error.hint, kind=type(error).__name__)
+        return error.exit_code
+    except Exception as error:  # unexpected: the log has the whole stack
+        logging.logger().critical(f"the sink failed: {type(error).__name__}: {first_line(error)}", exc_info=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    end(main())

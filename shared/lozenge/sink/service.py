@@ -1,0 +1,53 @@
+"""Runs one sink, from the settings of its start to its exit code."""
+
+from contextlib import closing
+from pathlib import Path
+
+from lozenge.archive.sink_declaration import read_sink
+from lozenge.kafka.group_offsets import Committed
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.metrics.app_metrics import SinkMetrics
+from lozenge.metrics.reporter import Reporter
+from lozenge.process import logging
+from lozenge.process.shutdown import StopSignal
+from lozenge.sink.settings import SinkSettings
+from lozenge.streams.project import Streams
+
+RESULT_SHARE = 2
+"""The part of the heap that the rows of a commit may take."""
+
+
+def run(folder: Path, settings: SinkSettings, kafka: KafkaSettings) -> None:
+    """Runs the sink that `folder` declares until SIGTERM or SIGINT, then commits what the topics have by then.
+
+    The last process that starts is the one that runs: an earlier one is fenced by the broker and by the tables.
+
+    Raises ConfigError, BrokerUnavailable or TopicError before anything is read, Fenced once another process runs the
+    same sink, and SparkGone. A restart begins where the tables end.
+    """
+    stop = StopSignal()
+    sink, streams = read_sink(folder), Streams.load()
+    logging.configure(sink.app, instance=settings.instance)
+    ensure_topics(kafka, [kafka.topics.dead_letter_topic(sink.app)])
+    from lozenge.sink.sink_loop import SinkLoop
+    from lozenge.sink.spark_reader import SparkReader  # Spark is imported only once it is needed
+    from lozenge.sink.topic_sink import Committing
+    from lozenge.spark.session_provider import OwnJvm, SessionRequest
+
+    sessions = OwnJvm()
+    memory_mb = settings.memory_mb
+    request = SessionRequest(sink.app, settings.cores, memory_mb, result_mb=memory_mb // RESULT_SHARE)
+    spark = sessions.start(request)
+    metrics = SinkMetrics(sink.app, settings.instance)
+    writer = TransactionalWriter(kafka, sink.app)
+    with (
+        sessions.held(spark, "archiving", lambda: stop.requested),
+        closing(Committed(kafka, sink.app)) as committed,
+        Reporter(metrics, kafka, meter=sessions.meter(spark)),
+    ):
+        writer.fence()
+        shared = Committing(kafka, sink.app, SparkReader(spark, kafka, sink.app), committed, writer)
+        SinkLoop(sink, streams.definitions, settings.archive, shared, metrics).run(stop)
+    logging.logger().info(f"{sink.app} stopped")

@@ -1,0 +1,115 @@
+"""The loop of a sink: it finds topics, commits what is due of each, and keeps their tables in order."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lozenge.archive.archived_topics import ArchivedTopic, archived_topics
+from lozenge.archive.delta_table import ArchiveTable, Ends
+from lozenge.archive.sink_declaration import SinkDeclaration
+from lozenge.errors import ConfigError, OffsetsLost, SchemaError
+from lozenge.kafka.topic_admin import partitions
+from lozenge.metrics.app_metrics import SinkMetrics
+from lozenge.process.logging import logger
+from lozenge.process.shutdown import Stop
+from lozenge.sink.commit_plan import CommitLimits
+from lozenge.sink.maintenance import Maintenance
+from lozenge.sink.topic_sink import Committing, TopicSink
+from lozenge.streams.definition import StreamDefinition
+
+DISCOVER_SECONDS = 30.0
+LONGEST_PAUSE = 5.0
+"""Seconds between two looks at the ends of the topics, at most."""
+
+
+class SinkLoop:
+    """Archives the topics of one sink; used by one thread."""
+
+    def __init__(
+        self,
+        sink: SinkDeclaration,
+        streams: Sequence[StreamDefinition],
+        archive: Path,
+        shared: Committing,
+        metrics: SinkMetrics,
+    ) -> None:
+        self._sink, self._streams, self._archive = sink, streams, archive
+        self._shared, self._metrics = shared, metrics
+        self._limits = CommitLimits(sink.commit_every.total_seconds(), sink.commit_mb)
+        self._topics: dict[str, tuple[TopicSink, Maintenance]] = {}
+        self._committed_at: dict[str, float] = {}
+        self._refused: set[str] = set()
+
+    def run(self, stop: Stop) -> None:
+        """Archives until `stop` is requested, and then commits what the topics have by then.
+
+        Raises Fenced if another process archives these topics, BrokerUnavailable, and what Spark raises.
+        """
+        pause = min(LONGEST_PAUSE, self._limits.seconds / 4)
+        discovered_at = float("-inf")
+        while not stop.wait(0.0):
+            if time.monotonic() - discovered_at >= DISCOVER_SECONDS:
+                self._discover()
+                discovered_at = time.monotonic()
+            busy = self._commit_due()
+            if not busy and not self._maintain():
+                stop.wait(pause)
+        self._commit_due(final=True)
+
+    def _discover(self) -> None:
+        """Opens the tables of topics that are new. A topic that cannot be archived is no problem of the others."""
+        existing = partitions(self._shared.kafka)
+        for topic in archived_topics(self._sink, self._shared.kafka.topics, self._streams, existing):
+            if topic.topic in self._topics or topic.topic in self._refused:
+                continue
+            try:
+                self._topics[topic.topic] = self._opened(topic)
+            except (ConfigError, SchemaError, OffsetsLost) as error:
+                self._refuse(topic.topic, error)
+            self._committed_at[topic.topic] = time.monotonic()
+
+    def _opened(self, topic: ArchivedTopic) -> tuple[TopicSink, Maintenance]:
+        folder = self._archive / topic.topic
+        table = ArchiveTable.open(folder, topic.topic, topic.view, topic.columns, self._sink.buckets)
+        return TopicSink(topic, table, self._shared, self._limits), Maintenance(topic, table, self._sink)
+
+    def _refuse(self, topic: str, error: ConfigError | SchemaError | OffsetsLost) -> None:
+        logger().error(f"{topic} is not archived: {error.message}", hint=error.hint)
+        self._refused.add(topic)
+        self._topics.pop(topic, None)
+
+    def _commit_due(self, *, final: bool = False) -> bool:
+        """Commits each topic once, if it is due or this is the `final` commit; whether any was."""
+        lag, committed = 0, False
+        for name, (sink, _) in list(self._topics.items()):
+            if (ends := self._ends(sink.topic)) is None:
+                continue
+            began = time.monotonic()
+            waited = float("inf") if final else began - self._committed_at[name]
+            try:
+                done = sink.commit(ends, waited)
+            except SchemaError as error:
+                self._refuse(name, error)
+                continue
+            if done is not None:
+                committed = True
+                self._committed_at[name] = time.monotonic()
+                self._metrics.records(done.rows + done.dead_letters)
+                self._metrics.emitted(done.rows)
+                self._metrics.written(done.size)
+                self._metrics.dead_letters(done.dead_letters, "decode")
+                self._metrics.batch(time.monotonic() - began)
+            elif waited >= self._limits.seconds:  # nothing to commit: the next record waits a whole interval
+                self._committed_at[name] = began
+            lag += sink.lag(ends)
+        self._metrics.lag(lag)
+        return committed
+
+    def _maintain(self) -> bool:
+        """One step of upkeep of one table; false if there was none."""
+        return any(maintenance.step(datetime.now(UTC)) for _, maintenance in self._topics.values())
+
+    def _ends(self, topic: ArchivedTopic) -> Ends | None:
+        found = self._shared.committed.ends([(topic.topic, p) for p in range(topic.partitions)])
+        return None if found is None else {partition: end for (_, partition), end in found.items()}
