@@ -139,6 +139,11 @@ mutants: .venv/.ready ## take one guard away at a time; its test must turn red; 
 faults: .venv/.ready ## kill and disturb the platform while records flow; ARGS="--seed 7 --faults 100 --events 500000"
 	@$(PYTHON) -m tests.faults $(ARGS)
 
+.PHONY: archive-kills
+archive-kills: .venv/.ready ## kill a sink while records flow and files are merged; SINK_EVENTS=20000000 SINK_KILLS=50
+	@SINK_EVENTS=$${SINK_EVENTS:-2000000} SINK_KILLS=$${SINK_KILLS:-20} $(PYTEST) -q -s -p lozenge.testing.plugin \
+		tests/integration/sink/test_kill_campaign.py $(ARGS)
+
 .PHONY: nightly
 # what takes hours and finds what is rare; the suite has a short form of each
 nightly: .venv/.ready ## long campaigns, test-nightly, 100,000 fuzzed records and examples of each property, every mutant
