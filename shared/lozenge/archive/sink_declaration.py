@@ -1,6 +1,5 @@
 """A sink as it is declared: `downstream/sinks/<name>/sink.toml`."""
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -17,6 +16,7 @@ from lozenge.contracts.display_text import is_blank
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError, UsageError
 from lozenge.process.text_files import bad_byte, text_in
+from lozenge.toml_places import Problem, TomlPlaces
 
 DECLARATION = "sink.toml"
 SINKS = Path("downstream", "sinks")
@@ -76,18 +76,20 @@ class SinkDeclaration(BaseModel):
 def read_sink(folder: Path) -> SinkDeclaration:
     """The sink in `folder`; raises ConfigError with every problem of its file at once."""
     file = folder / DECLARATION
-    problems: list[str] = []
     try:
         text = text_in(file.read_bytes())
-        return SinkDeclaration(**{"name": folder.name, **_own(tomllib.loads(text))})
+        given = tomllib.loads(text)
+        return SinkDeclaration(**{"name": folder.name, **_own(given)})
     except UnicodeDecodeError as error:
-        problems.append(f"{file.name}: not UTF-8: {bad_byte(error)}")
+        problems = [f"{file.name}: not UTF-8: {bad_byte(error)}"]
     except OSError as error:
-        problems.append(f"{file.name}: {error.strerror}")
-    except tomllib.TOMLDecodeError as error:
-        problems.append(f"{file.name}: not TOML: {error}")
+        problems = [f"{file.name}: {error.strerror}"]
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problems = [f"{file.name}: not TOML: {error or type(error).__name__}"]
     except ValidationError as error:
-        problems += _located(text, error)
+        places = TomlPlaces.of(text)
+        wrong = [Problem(each["loc"], each["msg"]) for each in validation.problems(error)]
+        problems = [places.said(file.name, problem) for problem in wrong]
     raise ConfigError(
         f"reading the sink {folder}: {len(problems)} problem(s)",
         problems=problems,
@@ -116,12 +118,3 @@ def sink_named(project: Path, name: str) -> SinkDeclaration:
 def _own(declared: Mapping[str, Any]) -> Mapping[str, Any]:
     """The content of the file; its name is that of the folder."""
     return {("name in the file" if key == "name" else key): value for key, value in declared.items()}
-
-
-def _located(text: str, error: ValidationError) -> Iterator[str]:
-    for each in validation.problems(error):
-        path = ".".join(map(str, each["loc"]))
-        lines = text.splitlines()
-        head = re.escape(path.split(".")[0])
-        line = next((n for n, row in enumerate(lines, 1) if re.match(rf"\s*\[?{head}\]?\s*(=|$)", row)), None)
-        yield f"{DECLARATION}{f' line {line}' if line else ''}: {path + ': ' if path else ''}{each['msg']}"

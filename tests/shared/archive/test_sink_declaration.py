@@ -43,7 +43,7 @@ def test_every_problem_is_named_at_once_with_its_line(tmp_path: Path) -> None:
         "line 4: buckets",
         "line 5: file",
         "name in the file",
-        "line 7: retention.events",
+        "line 8: retention.events",
     ):
         assert place in found
 

@@ -17,7 +17,7 @@ LONG = 100_000
 def read(spark: SparkSession, values: list[bytes], **fields: dict[str, Any]) -> list[Row]:
     """What becomes of records by the mapping of AUTH-JSON with other transforms of some fields."""
     own = {name: spec.model_dump(exclude_unset=True) for name, spec in JSON.fields.items()}
-    declared = {"source": "long", "topic": "OTHER", "keyed_by": "", "fields": own | fields}
+    declared: dict[str, object] = {"source": "long", "topic": "OTHER", "keyed_by": "", "fields": own | fields}
     return normalised(spark, [Raw(value) for value in values], mapping_of(declared, JSON.stream))
 
 
