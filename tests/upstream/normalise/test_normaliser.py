@@ -757,6 +757,15 @@ def test_a_valid_iso_record_becomes_an_event(name: str, iso_outcomes: Outcomes) 
     _assert_event(iso_outcomes[f"accepted {name}"], ISO_ACCEPTED[name][1])
 
 
+def test_a_payment_and_its_reversal_are_two_events_that_cancel_each_other_out(iso_outcomes: Outcomes) -> None:
+    """They have one retrieval reference (DE37); the request, its response and their repeats are one event."""
+    paid, back = (iso_outcomes[f"accepted {name}"] for name in ("as it is", "an advice of a reversal"))
+    repeats = [iso_outcomes[f"accepted a repeat of a {what}"] for what in ("request", "response", "reversal")]
+    by_id = {row.event_id: row.amount for row in (paid, back, *repeats)}
+    assert len(by_id) == 2
+    assert sum(by_id.values()) == 0
+
+
 def test_one_card_has_one_token_however_it_is_written(flat_outcomes: Outcomes) -> None:
     assert len({flat_outcomes[name].card_id for name in WRITINGS_OF_A_CARD}) == 1
 

@@ -41,6 +41,19 @@ BASES: dict[str, dict[str, Any]] = {
         "MCC": 742,
         "Errors?": "",
     },
+    "sparkov": {
+        "trans_date_trans_time": "2026-02-21 12:14:25",
+        "cc_num": int(PAN),
+        "merchant": "fraud_Example and Sons",
+        "category": "personal_care",
+        "amt": 2.5,
+        "lat": 34.0,
+        "long": -81.0,
+        "merch_lat": 34.1,
+        "merch_long": -81.3,
+        "unix_time": 1771676065,
+        "trans_num": "0f0f0f0f",
+    },
     "basket": {
         "at": "2026-01-15T12:00:00",
         "card": {"number": PAN, "mode": "1"},
@@ -118,6 +131,16 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any] | str]] = {
     "no such day": ("tabformer", {"Month": 2, "Day": 30}, "format:event_time"),
     "a part is missing": ("tabformer", {"Day": None}, "missing:event_time"),
     "a part of the card is missing": ("tabformer", {"Card": None}, "missing:card_id"),
+    # Sparkov
+    "a row of Sparkov, with where it was paid": (
+        "sparkov",
+        {},
+        at(2026, 2, 21, 12, 14, 25)
+        | {"card_id": token_of(PAN), "mcc": "7298", "amount": Decimal("2.5"), "channel": "pos"}
+        | {"latitude": 34.1, "longitude": -81.3, "terminal_id": "34.1/-81.3", "transaction_id": "0f0f0f0f"},
+    ),
+    "a payment of Sparkov over the net": ("sparkov", {"category": "misc_net"}, {"channel": "ecom", "mcc": "5999"}),
+    "too many decimals": ("sparkov", {"amt": 2.555}, "decimals:amount"),
     # zones
     "winter time": ("basket", berlin("2026-01-15T12:00:00"), at(2026, 1, 15, 11)),
     "summer time": ("basket", berlin("2025-07-15 12:00:00.25"), at(2025, 7, 15, 10, 0, 0, 250000)),
