@@ -24,6 +24,7 @@ from lozenge.detector.tables.declared_table import Table
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.text_files import bad_byte
+from lozenge.toml_places import Place, TomlPlaces
 
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
@@ -272,10 +273,8 @@ def value_at(project: Any, *path: str) -> Any:
     return project
 
 
-def _line(text: str, path: tuple[int | str, ...]) -> str:
-    """ " (line N)" of the last named key of `path`, if the file spells it."""
-    for part in reversed(path):
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip().startswith((f"{part} ", f"{part}=")):
-                return f" (line {number})"
-    return ""
+def _line(text: str, path: Place) -> str:
+    """ " (line N)" of the last part of `path` that the file has in its declaration, if it has one."""
+    places = TomlPlaces.of(text)
+    known = places.known(("tool", "lozenge", *path))
+    return f" (line {places.line(known)})" if len(known) > 2 else ""

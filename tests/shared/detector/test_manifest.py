@@ -74,6 +74,18 @@ def test_every_problem_is_reported_at_once_with_its_line() -> None:
     assert '"soon" is not a duration' in found[3].replace("'", '"')
 
 
+def test_the_line_is_that_of_the_declaration_and_not_of_an_equal_name_elsewhere() -> None:
+    text = GOOD.replace("[tool.lozenge]", '[tool.other]\nkind = "x"\n\n[tool.lozenge]').replace('"rule"', '"rul"')
+    tables = '\n[tool.lozenge.tables.a]\npath = "a.parquet"\n\n[tool.lozenge.tables.b]\npath = 5\n'
+    found = [problem.split(":")[0] for problem in problems(text + tables)]
+    lines = (text + tables).splitlines()
+    kind = lines.index('kind = "rul"') + 1
+    assert found == [
+        f"tool.lozenge.kind (line {kind})",
+        f"tool.lozenge.tables.b.path (line {len(lines)})",
+    ]
+
+
 def test_the_error_lists_every_problem_on_a_line_of_its_own() -> None:
     with pytest.raises(ConfigError) as raised:
         parse(GOOD.replace('version = "1.2.0"\n', "").replace('"rule"', '"rul"'), "detectors/x/pyproject.toml")
