@@ -20,11 +20,11 @@ def asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
 
 
 def check_mappings(stream: str) -> list[dict[str, Any]]:
-    """Source and raw topic of each mapping in a stream's folder; raises ConfigError with every problem of all."""
+    """Source and raw topic of each mapping of a stream; raises ConfigError with every problem of its folder."""
     found = asked(f"checking stream {stream}", "lozenge_upstream.check_mappings", stream)
     if found["problems"]:
         raise ConfigError(
-            f"checking the mappings of stream {stream}: {len(found['problems'])} problem(s)", problems=found["problems"]
+            f"checking the stream {stream}: {len(found['problems'])} problem(s)", problems=found["problems"]
         )
     mappings: list[dict[str, Any]] = found["mappings"]
     return mappings
