@@ -17,13 +17,13 @@ from lozenge_deploy.control.leader_election import TIMING, LeaseTiming
 FOLDER = Path(".lozenge/jobs")
 
 
-def main(timing: LeaseTiming = TIMING) -> int:
-    """Runs until a signal; returns the exit code."""
+def main(timing: LeaseTiming = TIMING, *, first_host: bool = True) -> int:
+    """Runs until a signal; returns the exit code. `first_host` as for `Agent`."""
     stop = StopSignal()
     logging.configure("agent")
     try:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-        agent = Agent(KafkaSettings.load(), folder, timing=timing, first_host=Path(sys.executable))
+        agent = Agent(KafkaSettings.load(), folder, timing=timing, first_host=first_host)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code

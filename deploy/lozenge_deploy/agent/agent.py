@@ -75,9 +75,9 @@ class Agent:
         timing: LeaseTiming = TIMING,
         timeouts: Timeouts = TIMEOUTS,
         cleanup_seconds: float = CLEANUP_SECONDS,
-        first_host: Path | None = None,
+        first_host: bool = False,
     ) -> None:
-        """`first_host` is the Python of a Spark host that waits for the first detector; None has none wait."""
+        """With `first_host` a Spark host waits for the first detector."""
         self._kafka, self._folder = kafka, folder.absolute()
         self._timeouts = timeouts
         self._me = Lease(agent=uuid4().hex[:12], host=socket.gethostname(), folder=str(self._folder))
@@ -86,7 +86,7 @@ class Agent:
         self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
         self._hosts = HostPool(self._folder / HOSTS, in_environment(os.environ))
-        self._launcher = launcher or Launcher(kafka, Releases(kafka), self._hosts, first_host)
+        self._launcher = launcher or Launcher(kafka, Releases(kafka), self._hosts, first_host=first_host)
         self._logs = JobLogs(kafka, cleanup_seconds)
         self._outbox: list[Row] = []
         self._stability = BrokerStability(time.time(), time.monotonic())

@@ -5,16 +5,18 @@ import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 from lozenge.contracts.isolation import Isolation
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.resources import Resources, isolation_with
-from lozenge.errors import SparkGone
+from lozenge.errors import LozengeError, SparkGone
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.logging import logger
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.hosts.host_pool import HostPool
 from lozenge_deploy.hosts.placement import Need, weight_of
-from lozenge_deploy.releases.environments import in_environment
+from lozenge_deploy.releases.environments import base_environment, in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
 from lozenge_deploy.supervision.job_process import JobProcess, StartRecord, job_processes
 
@@ -34,18 +36,17 @@ class _Prepared:
 class Launcher:
     """Used by one thread. A release is immutable, so its environment is built once.
 
-    With a Python for `first_host`, `hosts` keeps one that waits for the first detector.
+    With `first_host`, `hosts` keeps one that waits for the first detector.
     """
 
-    def __init__(
-        self, kafka: KafkaSettings, releases: Releases, hosts: HostPool, first_host: Path | None = None
-    ) -> None:
+    def __init__(self, kafka: KafkaSettings, releases: Releases, hosts: HostPool, *, first_host: bool = False) -> None:
         self._kafka, self._releases, self._hosts = kafka, releases, hosts
         self._workers = ThreadPoolExecutor(1, "environments")
         self._prepared: dict[tuple[str, str], Future[_Prepared]] = {}
         self._fingerprints: dict[Path, Future[str]] = {}
-        if first_host is not None:
-            self._workers.submit(_keep_first, hosts, first_host)
+        if first_host:
+            # no detector waits for this environment, which is downloaded on a new machine
+            Thread(target=_keep_first, args=[hosts], name="first host", daemon=True).start()
 
     def found(self, folder: Path) -> list[JobProcess]:
         """Every job below the folder of a detector, the newest generation first."""
@@ -148,8 +149,13 @@ def _shares(spec: DeploymentSpec, declaration: Manifest) -> bool:
     return isolation_with(declaration.mode, resources, spec.isolation or declaration.isolation) is Isolation.SHARED
 
 
-def _keep_first(hosts: HostPool, python: Path) -> None:
-    hosts.first = python, _fingerprint(python)
+def _keep_first(hosts: HostPool) -> None:
+    """Its Python has the packages of a detector that declares none, so that jobs are forks of its process."""
+    try:
+        python = base_environment()
+        hosts.first = python, _fingerprint(python)
+    except LozengeError as error:
+        logger().warning(f"no Spark host waits for the first detector: {error.message}", hint=error.hint)
 
 
 def _fingerprint(python: Path) -> str:

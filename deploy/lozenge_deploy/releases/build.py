@@ -84,6 +84,20 @@ class Wheel(BaseModel):
 
 
 @dataclass(frozen=True)
+class Base:
+    """What the environments of all detectors have in common that declare no package of their own."""
+
+    lock: str
+    library: Wheel
+    python: str = PYTHON
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits over all of it."""
+        return _digest(self.lock, self.library.sha256, self.python)
+
+
+@dataclass(frozen=True)
 class Parts:
     """All that goes into an environment; `lock` names everything but the two wheels, without any index.
 
@@ -105,7 +119,13 @@ class Parts:
     @property
     def base(self) -> str:
         """Twelve hex digits over all but the detector's own wheel and its stream."""
-        return _digest(self.lock, self.library.sha256, self.python)
+        return Base(self.lock, self.library, self.python).digest
+
+
+def base() -> Base:
+    """The library and what it needs, in the versions of this platform; raises ToolchainError."""
+    library = _library()
+    return Base(_lock_of(LIBRARY, None, library), library)
 
 
 def parts_of(folder: Path) -> Parts:
@@ -178,31 +198,35 @@ def _build(source: Path, target: Path, doing: str) -> None:
     uv.uv(doing, "build", "--wheel", *python, "-o", str(target), str(source))
 
 
-def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
-    """What the two wheels need, in the versions of `runtime.txt` as far as it names them.
+def _lock_of(name: str, wheel: Wheel | None, library: Wheel) -> str:
+    """What the two wheels need, in the versions of `runtime.txt` as far as it names them; without one, the library.
 
     The detector chooses the version of what it declares itself, unless the library declares it too.
     """
-    chosen = requirements_of(wheel) - requirements_of(library, "job")
+    chosen = requirements_of(wheel) - requirements_of(library, "job") if wheel is not None else set[str]()
     runtime = constraints_without(RUNTIME.read_text("utf-8"), chosen)
     constraints = (runtime, BUILD_CONSTRAINTS.read_text("utf-8"))
-    home = cache_path("locks", f"{name}-{_digest(wheel.sha256, library.sha256, *constraints, sys.version)}")
+    home = cache_path(
+        "locks", f"{name}-{_digest(*(w.sha256 for w in (wheel, library) if w is not None), *constraints, sys.version)}"
+    )
 
     def make(stage: Path) -> None:
         stage.mkdir()
         with tempfile.TemporaryDirectory() as given:
             required, constrained = Path(given, "required.in"), Path(given, "constraints.txt")
             constrained.write_text(runtime, "utf-8")
-            required.write_text(
-                f"{LIBRARY}[job] @ {library.write(Path(given)).as_uri()}\n"  # even if the detector does not declare it
-                f"{wheel.distribution} @ {wheel.write(Path(given)).as_uri()}\n"
-            )
+            needed = [f"{LIBRARY}[job] @ {library.write(Path(given)).as_uri()}\n"]  # even if a detector lacks it
+            own = [] if wheel is None else ["--no-emit-package", wheel.distribution]
+            if wheel is not None:
+                needed.append(f"{wheel.distribution} @ {wheel.write(Path(given)).as_uri()}\n")
+            required.write_text("".join(needed))
             options = [
                 *("--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"),
-                *("--no-emit-package", LIBRARY, "--no-emit-package", wheel.distribution, "--python", sys.executable),
+                *("--no-emit-package", LIBRARY, *own, "--python", sys.executable),
                 *("--constraint", str(constrained), "--build-constraints", str(BUILD_CONSTRAINTS)),
             ]
-            doing = f"locking the dependencies of detector {name}"
+            what = name if wheel is None else f"detector {name}"
+            doing = f"locking the dependencies of {what}"
             uv.uv_offline_first(doing, "pip", "compile", *options, "-o", str(stage / "lock.txt"), str(required))
 
     return (uv.made_once(home, make) / "lock.txt").read_text("utf-8")

@@ -8,7 +8,7 @@ release with the same contents share one.
 import importlib.metadata
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lozenge.errors import ToolchainError
@@ -18,7 +18,8 @@ from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge.toolchain import cache_path, spark_home
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases import uv
-from lozenge_deploy.releases.build import BUILD_CONSTRAINTS, LIBRARY, PYTHON, Parts, normalised, parts_of
+from lozenge_deploy.releases.build import BUILD_CONSTRAINTS, LIBRARY, PYTHON, Parts, Wheel, normalised, parts_of
+from lozenge_deploy.releases.build import base as base_parts
 
 STREAMS = "streams"
 """The folder in an environment with the definition of what the detector reads."""
@@ -47,6 +48,23 @@ def environment(parts: Parts) -> Path:
     return home / "bin" / "python"
 
 
+def base_environment() -> Path:
+    """The Python of an environment without a detector, whose process those of detectors may be forks of.
+
+    As `environment`; raises ToolchainError.
+    """
+    base = base_parts()
+    home = cache_path("environments", f"{LIBRARY}-{base.digest}")
+    doing = f"making the environment of {LIBRARY}"
+
+    def make(stage: Path) -> None:
+        _install(doing, stage, base.lock, [base.library])
+        (stage / base_packages.FILE).write_text(base.digest, "utf-8")
+
+    uv.made_once(home, make, lambda home: _complete(home))
+    return home / "bin" / "python"
+
+
 def in_environment(variables: Mapping[str, str], python: Path | None = None) -> dict[str, str]:
     """`variables` as a process in a detector's environment needs them.
 
@@ -63,25 +81,30 @@ def in_environment(variables: Mapping[str, str], python: Path | None = None) -> 
 
 def _make(parts: Parts, stage: Path) -> None:
     doing = f"making the environment of detector {parts.detector}"
+    _install(doing, stage, parts.lock, [parts.library, parts.wheel])
+    write_copy(parts.stream, stage / STREAMS)
+    (stage / base_packages.FILE).write_text(parts.base, "utf-8")
+
+
+def _install(doing: str, stage: Path, lock: str, ours: Sequence[Wheel]) -> None:
+    """Makes an environment of what the lock names, and our wheels."""
     print(f"{doing} (once for this version of it)", file=sys.stderr)
     with tempfile.TemporaryDirectory() as given:
-        wheels = [f"{w.write(Path(given)).as_uri()} --hash=sha256:{w.sha256}" for w in (parts.library, parts.wheel)]
+        wheels = [f"{w.write(Path(given)).as_uri()} --hash=sha256:{w.sha256}" for w in ours]
         requirements = Path(given, "requirements.txt")
-        requirements.write_text("\n".join([parts.lock, *wheels, ""]), "utf-8")
+        requirements.write_text("\n".join([lock, *wheels, ""]), "utf-8")
         # relocatable: it is made under another name and renamed when it is complete
         uv.uv(doing, "venv", "--relocatable", "--python", sys.executable, str(stage))
         python = ("--python", str(stage / "bin" / "python"))
         hashes = ("--require-hashes", "--build-constraints", str(BUILD_CONSTRAINTS))
         uv.uv_offline_first(doing, "pip", "install", *python, *hashes, "-r", str(requirements))
-    write_copy(parts.stream, stage / STREAMS)
-    (stage / base_packages.FILE).write_text(parts.base, "utf-8")
 
 
-def _complete(home: Path, detector: str) -> bool:
-    """Whether `home` has a Python that resolves and every file of the two wheels."""
+def _complete(home: Path, *detector: str) -> bool:
+    """Whether `home` has a Python that resolves and every file of our wheels, that of the `detector` among them."""
     site = next(home.glob("lib/python*/site-packages"), None)
     if site is None or not (home / "bin" / "python").exists():
         return False
     found = {normalised(d.name): d for d in importlib.metadata.distributions(path=[str(site)])}
-    ours = [found.get(LIBRARY), found.get(detector)]
+    ours = [found.get(name) for name in (LIBRARY, *detector)]
     return all(d is not None and all(Path(str(f.locate())).exists() for f in d.files or ()) for d in ours)

@@ -13,7 +13,7 @@ import pytest
 from lozenge.errors import ToolchainError, UsageError
 from lozenge_deploy.releases import uv as uv_tool
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel, parts_of
-from lozenge_deploy.releases.environments import environment, environment_of, in_environment
+from lozenge_deploy.releases.environments import base_environment, environment, environment_of, in_environment
 from tests.streams import AUTH
 
 
@@ -140,3 +140,15 @@ def test_the_code_of_a_detector_means_the_same_on_every_machine() -> None:
     assert said[0].startswith("AssertionError: (")
     assert "'+0000'" in said[0]
     assert python["KEPT"] == "yes"
+
+
+def test_an_environment_without_a_detector_has_the_base_of_one_that_declares_no_package(
+    uv: FakeUv, folder: Path
+) -> None:
+    without, of_detector = base_environment(), environment_of(folder)
+    assert without != of_detector
+    bases = {(python.parents[1] / "base").read_text("utf-8") for python in (without, of_detector)}
+    assert len(bases) == 1
+    made = len(uv.calls)
+    assert base_environment() == without
+    assert len(uv.calls) == made

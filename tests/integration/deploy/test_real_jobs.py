@@ -45,7 +45,7 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with the user's own cache, where Spark finds what makes its starts quick; its rules run on Spark."""
-    with running_world(kafka, tmp_path_factory.mktemp("real"), "real") as world:
+    with running_world(kafka, tmp_path_factory.mktemp("real"), "real", first_host=True) as world:
         for detector in (world.one, world.two):
             write_quick_tests(world.source(detector))
             declaration = world.source(detector) / "pyproject.toml"

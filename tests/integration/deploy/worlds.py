@@ -25,7 +25,7 @@ from lozenge.process.shutdown import end
 from lozenge_deploy.agent.__main__ import main
 from lozenge_deploy.control.leader_election import LeaseTiming
 
-end(main(LeaseTiming(lease=4.0, renew=1.0)))
+end(main(LeaseTiming(lease=4.0, renew=1.0), first_host={first_host}))
 """
 """The agent, whose lease another one need not wait for so long."""
 
@@ -37,8 +37,8 @@ _sent = iter(range(10**9, 2 * 10**9))
 class World:
     """What one test module deploys: the rules `one` and `two`."""
 
-    def __init__(self, kafka: KafkaSettings, folder: Path, name: str) -> None:
-        self.kafka, self.folder, self.jobs = kafka, folder, folder / "jobs"
+    def __init__(self, kafka: KafkaSettings, folder: Path, name: str, *, first_host: bool = False) -> None:
+        self.kafka, self.folder, self.jobs, self._first_host = kafka, folder, folder / "jobs", first_host
         self.one, self.two = f"{name}_one", f"{name}_two"
         self.agents: list[subprocess.Popen[bytes]] = []
         self._variables = kafka.variables | {"NO_COLOR": "1"}
@@ -76,7 +76,7 @@ class World:
     def start_agent(self) -> "subprocess.Popen[bytes]":
         """One more agent."""
         with self.log(len(self.agents)).open("wb") as log:
-            agent = [sys.executable, "-c", QUICK_AGENT, str(self.jobs)]
+            agent = [sys.executable, "-c", QUICK_AGENT.format(first_host=self._first_host), str(self.jobs)]
             environment = os.environ | self._variables
             self.agents.append(subprocess.Popen(agent, env=environment, stdout=log, stderr=log))
         return self.agents[-1]
@@ -155,9 +155,9 @@ class World:
 
 
 @contextmanager
-def running_world(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[World]:
-    """A world in which one agent runs, and none behind the block."""
-    world = World(kafka, folder, name)
+def running_world(kafka: KafkaSettings, folder: Path, name: str, *, first_host: bool = False) -> Iterator[World]:
+    """A world in which one agent runs, and none behind the block; with `first_host` a Spark host waits there."""
+    world = World(kafka, folder, name, first_host=first_host)
     try:
         world.start_agent()
         yield world
