@@ -30,6 +30,7 @@ WIDE_VALUES = {
     "JobSettings": "mirrors the environment of a job",
     "UpstreamSettings": "mirrors the environment of a normaliser",
     "StreamDefinition": "mirrors the files of a stream's folder",
+    "FileSource": "mirrors the declaration of a file source",
     "Route": "mirrors a route of the routing file",
     "DeploymentSpec": "mirrors a record: what an operator wants of a detector",
     "DeploymentStatus": "mirrors a record: what the agent has made of it",

@@ -1,7 +1,7 @@
 """The names of apps: groups, transactional ids, headers, metrics and logs have them.
 
 An app is a detector, or part of the platform. The name of a detector has no hyphen, so none can take that of a
-normaliser or a sink.
+normaliser, a sink or a file source.
 """
 
 import re
@@ -10,12 +10,22 @@ UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 """Apps that are part of the platform and no detectors."""
 NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
 """The names that the normaliser of a stream can have."""
-_SINK = "sink-"
+_SINK, _FILES = "sink-", "files-"
 
 
 def sink_app(name: str) -> str:
     """The app of a sink."""
     return f"{_SINK}{name}"
+
+
+def file_source_app(name: str) -> str:
+    """The app of a file source."""
+    return f"{_FILES}{name}"
+
+
+def is_file_source(app: str) -> bool:
+    """Whether an app is a file source."""
+    return app.startswith(_FILES)
 
 
 def is_sink(app: str) -> bool:
@@ -30,4 +40,4 @@ def is_upstream(app: str) -> bool:
 
 def is_stage(app: str) -> bool:
     """Whether an app is part of the platform and no detector."""
-    return app == DOWNSTREAM or is_upstream(app) or is_sink(app)
+    return app == DOWNSTREAM or is_upstream(app) or is_sink(app) or is_file_source(app)

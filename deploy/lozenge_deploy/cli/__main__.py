@@ -17,6 +17,7 @@ from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
+from lozenge_deploy.cli.source.commands import app as source
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.stream import commands as stream
 from lozenge_deploy.cli.why import why
@@ -56,6 +57,7 @@ app.command()(archive.export)
 app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(stream.app, name="stream")
+app.add_typer(source, name="source")
 app.add_typer(routes.routes, name="routes")
 app.add_typer(notify.cases, name="cases")
 app.add_typer(notify.silence, name="silence")

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 
 from lozenge.apps import sink_app
 from lozenge.archive.settings import ARCHIVE_VARIABLE
@@ -32,6 +33,7 @@ from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.local.file_sources import DeployedSources
 from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, normaliser_variables
 from lozenge_deploy.supervision.job_process import EXIT, JobProcess, job_processes
@@ -47,11 +49,16 @@ TICK_SECONDS = 0.5
 
 
 def programs(
-    folder: Path, kafka: KafkaSettings, streams: Streams, rekeys: Collection[str] | None, wanted: Requested
+    folder: Path,
+    kafka: KafkaSettings,
+    streams: Streams,
+    rekeys: Collection[str] | None,
+    wanted: Requested,
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Program]:
     """The programs next to the broker, by name; of `rekeys`, or all, each stream has copies by its own.
 
-    By those that another stream has too it is merged.
+    By those that another stream has too it is merged. `sources` are the file sources, by the names of their programs.
     """
     common = {**kafka.variables, STREAMS_VARIABLE: str(streams.folder), "JAVA_HOME": str(java_home())}
 
@@ -72,6 +79,7 @@ def programs(
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
         *(each for stream in streams.definitions for each in normalisers(stream)),
+        *(program(name, ["lozenge_upstream.files"], LOZENGE_FILES_SOURCE=source) for name, source in sources.items()),
         program(
             "downstream",
             ["lozenge_downstream"],
@@ -133,17 +141,24 @@ def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: St
         kafka = KafkaSettings.local(broker.bootstrap)
         create_topics(kafka, streams)
         shipper = Shipper(kafka)
-        with Supervisor(folder / "logs") as supervisor, closing(shipper):
+        with (
+            closing(DeployedSources(kafka)) as deployed,
+            Supervisor(folder / "logs") as supervisor,
+            closing(shipper),
+        ):
             applied: Requested | None = None
+            sources: dict[str, str] = {}
             while True:
-                if (wanted := newest_request(folder, applied)) != applied:
+                wanted, before_it, sources = newest_request(folder, applied), sources, deployed.programs()
+                if wanted != applied or sources != before_it:
                     changed = wanted.programs_changed(applied) if applied else set()
                     if applied is not None and wanted.streams != applied.streams:
                         before, streams = streams, read_again(streams)
                         create_topics(kafka, streams)
                         apps = remerged(before, streams, rekeys)
                         changed |= {name for name in supervisor.children if app_of_program(name) in apps}
-                    apply_programs(programs(folder, kafka, streams, rekeys, wanted), supervisor, shipper, changed)
+                    needed = programs(folder, kafka, streams, rekeys, wanted, sources)
+                    apply_programs(needed, supervisor, shipper, changed)
                     applied = wanted
                 if stop.wait(TICK_SECONDS):
                     break

@@ -8,6 +8,12 @@ from lozenge.contracts.topics import LIST_NAME, Topics, reference_list
 _NAME = "[a-z0-9_]+"
 _APP = "[a-z0-9_-]+"
 _PLACEHOLDER = "{app}"
+_WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
+
+
+def is_written_by_platform(topic: str) -> bool:
+    """Whether a topic, named without a prefix, is one of the platform's own, and so holds no raw records."""
+    return _WRITTEN.match(topic) is not None
 
 
 def alert_topics(topics: Topics) -> str:

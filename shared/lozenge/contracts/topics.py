@@ -39,7 +39,7 @@ def _milliseconds(time: timedelta) -> str:
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 # A topic whose keys are rewritten all the time is compacted early: a full read is then little more than its live keys.
-_REWRITTEN: Mapping[str, str] = {
+REWRITTEN: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "600000",
@@ -144,6 +144,7 @@ class Topics:
         return [self.dead_letter_topic(app), Topic(self.detector(app).coverage, 1, _KEPT)]
 
     def dead_letter_topic(self, app: str) -> Topic:
+        """The contract of `dead_letters`, for an app that is no detector."""
         """The contract of `dead_letters`."""
         return Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS})
 
@@ -154,7 +155,7 @@ class Topics:
             Topic(self.feedback, self.partitions, _KEPT),
             self.dead_letter_topic(DOWNSTREAM),
             *self.control.contracts(),
-            Topic(self.metrics, 1, _REWRITTEN),
+            Topic(self.metrics, 1, REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),
         ]
 
@@ -190,6 +191,10 @@ class ControlTopics:
         return self.platform.prefixed("lozenge.ctl.streams.v1")
 
     @property
+    def sources(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.sources.v1")
+
+    @property
     def history(self) -> str:
         return self.platform.prefixed("lozenge.ctl.history.v1")
 
@@ -202,7 +207,8 @@ class ControlTopics:
         """All of them."""
         return [
             *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments, self.streams)),
-            *(Topic(name, 1, _REWRITTEN) for name in (self.status, self.leases)),
+            Topic(self.sources, 1, _COMPACTED),
+            *(Topic(name, 1, REWRITTEN) for name in (self.status, self.leases)),
             Topic(self.history, 1, _KEPT),
             self.audit,
         ]
@@ -276,7 +282,7 @@ def _contracts_of_a_job(job: DetectorTopics | ShadowTopics, kept: Mapping[str, s
     return [
         Topic(job.alerts, partitions, kept),
         Topic(job.platform.dead_letters(job.name), partitions, {**kept, **_DEAD_LETTERS}),
-        Topic(job.state, partitions, _REWRITTEN),
+        Topic(job.state, partitions, REWRITTEN),
         Topic(job.changelog, 1, _TRANSIENT),
     ]
 

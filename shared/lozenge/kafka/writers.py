@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -18,6 +18,8 @@ RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
 QUEUE_SECONDS = 0.1
 """How long a full queue of a producer waits for the broker, before it is tried again."""
+_ATTEMPTS = 20
+T = TypeVar("T")
 FENCED = {
     KafkaError._FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -125,6 +127,23 @@ class TransactionalWriter:
             f"{doing} a transaction of {self._id}: {cause.str()}",
             hint=f"check the broker at {self._bootstrap}; the job continues at its committed offsets",
         )
+
+
+def exclusively(kafka: KafkaSettings, transactional_id: str, change: Callable[[TransactionalWriter], T]) -> T:
+    """Calls `change` with the only writer of this id: it reads what there is, decides, and writes one transaction.
+
+    Of two at once the one that is fenced begins again, on what the other one has left. Raises what `change` raises, and
+    BrokerUnavailable.
+    """
+
+    def attempt() -> T:
+        writer = TransactionalWriter(kafka, transactional_id)
+        writer.fence()
+        return change(writer)
+
+    # the jitter keeps two from fencing each other again and again
+    is_fenced = lambda error: isinstance(error, Fenced)  # noqa: E731
+    return retry(attempt, is_fenced, seconds=0, attempts=_ATTEMPTS, pause=0.1, jitter=1.0)
 
 
 def _is_final(error: KafkaError) -> bool:

@@ -13,13 +13,16 @@ import msgspec
 
 from lozenge.contracts.topics import Topics, reference_list
 from lozenge.detector.stored_state import check_alert_id, check_entry
+from lozenge.file_sources.topics import positions_topic
 from lozenge.kafka.compacted_topic import json_row
 from lozenge.kafka.schema_topic import schema_in
-from lozenge.protocol import list_entries, stream_releases
+from lozenge.protocol import file_positions, list_entries, source_requests, stream_releases
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.coverage import newest as newest_segment
 from lozenge.protocol.dlq_resolutions import Resolution
+from lozenge.protocol.file_positions import FileId, FilePosition, FileState
 from lozenge.protocol.list_entries import ListEntry, quoted, version
+from lozenge.protocol.source_requests import SourceRelease, SourceRequest, SourceRow
 from lozenge.protocol.stream_releases import StreamDeployment, StreamRelease, StreamRow, key_of, state_of
 from lozenge_deploy.control.client import history_event
 from lozenge_deploy.control.deployments_view import Deployment
@@ -28,6 +31,7 @@ from lozenge_deploy.observe.coverage_report import rows_of
 from lozenge_deploy.observe.exporter import families
 from lozenge_deploy.observe.metrics_reader import reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
+from lozenge_deploy.operations.file_sources.report import file_row, source_row
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release_store import check_release
 from tests.streams import AUTH
@@ -84,6 +88,12 @@ def _show_stream(row: StreamRow) -> None:
     repr((state.to_run, state.is_proved, state.next_number(), [release.id for release in state.releases.values()]))
 
 
+def _show_source(row: SourceRow) -> None:
+    state = source_requests.state_of(row.source, {source_requests.key_of(row).decode(): row})
+    source_row(row.source, state, [], {}, 0.0)
+    repr((state.release, state.next_number()))
+
+
 def _schema() -> bytes:
     schema = AUTH.event_schema
     return json.dumps({"id": 902, "name": AUTH.schema_name, "version": 2, "schema": schema.text}).encode()
@@ -119,6 +129,18 @@ ROWS: dict[str, Rows] = {
     TOPICS.control.streams: Rows(b"auth", msgspec.json.encode(_REQUEST), stream_releases.decode, _show_stream),
     f"{TOPICS.control.streams} of a release": Rows(
         b"auth/r3", msgspec.json.encode(_RELEASE), stream_releases.decode, _show_stream
+    ),
+    TOPICS.control.sources: Rows(
+        b"night", msgspec.json.encode(SourceRequest("night", 3)), source_requests.decode, _show_source
+    ),
+    f"{TOPICS.control.sources} of a release": Rows(
+        b"night/r3", msgspec.json.encode(SourceRelease("night", 3, {})), source_requests.decode, _show_source
+    ),
+    positions_topic(TOPICS, "night").name: Rows(
+        b"a.csv",
+        msgspec.json.encode(FilePosition("a.csv", FileId(7, 1), FileState.DONE)),
+        file_positions.decode,
+        file_row,
     ),
     TOPICS.metrics: Rows(b"spotter/g1", _snapshot(), Snapshot.parse, _show_metrics),
     DETECTOR.coverage: Rows(

@@ -5,19 +5,17 @@ from typing import Any
 
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import reference_list
-from lozenge.errors import Fenced, UsageError
+from lozenge.errors import UsageError
 from lozenge.kafka.reference_lists import read_entries
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge.kafka.writers import TransactionalWriter
-from lozenge.process.retries import retry
+from lozenge.kafka.writers import TransactionalWriter, exclusively
 from lozenge.process.waiting import wait_until
 from lozenge.protocol.list_entries import ListEntry
 from lozenge_deploy.operations import audit
 from lozenge_deploy.operations.lists.changes import Entries, EntryChange, ListChanges
 from lozenge_deploy.operations.lists.list_usage import names
 
-ATTEMPTS = 20
 VISIBLE_SECONDS = 10.0
 """So long a change waits until readers see it, so that the next command does."""
 Decide = Callable[[Entries], ListChanges]
@@ -52,21 +50,11 @@ def edit(
         ensure_topics(kafka, [reference_list(kafka.topics, name)])
     _require(kafka, name)
     ensure_topics(kafka, [kafka.topics.control.audit])
-    # fenced: another one changes the list; the jitter keeps two from fencing each other again and again
-    return retry(
-        lambda: _edit(kafka, name, decide, note),
-        lambda error: isinstance(error, Fenced),
-        seconds=0,
-        attempts=ATTEMPTS,
-        pause=0.1,
-        jitter=1.0,
-    )
-
-
-def _edit(kafka: KafkaSettings, name: str, decide: Decide, note: str) -> ListChanges:
     # One writer for each list: transactions never overlap, so every reader sees the whole of one or nothing of it.
-    writer = TransactionalWriter(kafka, f"lozenge-list-{name}")
-    writer.fence()
+    return exclusively(kafka, f"lozenge-list-{name}", lambda writer: _edit(kafka, writer, name, decide, note))
+
+
+def _edit(kafka: KafkaSettings, writer: TransactionalWriter, name: str, decide: Decide, note: str) -> ListChanges:
     before = entries_of(kafka, name)
     changes = decide(before)
     if changes.made:

@@ -5,12 +5,11 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from lozenge.contracts.record import Record
-from lozenge.errors import ConfigError, Fenced, UsageError
+from lozenge.errors import ConfigError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.stream_releases import present_state
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.writers import TransactionalWriter
-from lozenge.process.retries import retry
+from lozenge.kafka.writers import TransactionalWriter, exclusively
 from lozenge.process.user_name import user_name
 from lozenge.process.waiting import wait_until
 from lozenge.protocol.stream_releases import (
@@ -24,7 +23,6 @@ from lozenge.protocol.stream_releases import (
 from lozenge.streams.release_files import digest_of
 from lozenge_deploy.operations import audit
 
-ATTEMPTS = 20
 VISIBLE_SECONDS = 10.0
 LARGEST_RELEASE = 900_000
 """Bytes of a release, which is one record."""
@@ -100,22 +98,16 @@ def make(
     what `decide` raises, and BrokerUnavailable.
     """
     ensure_topics(kafka, kafka.topics.control.contracts())
-    # fenced: another one deploys; the jitter keeps two from fencing each other again and again
-    return retry(
-        lambda: _make(kafka, stream, decide, noted),
-        lambda error: isinstance(error, Fenced),
-        seconds=0,
-        attempts=ATTEMPTS,
-        pause=0.1,
-        jitter=1.0,
-    )
+    return exclusively(kafka, f"lozenge-stream-{stream}", lambda writer: _make(kafka, writer, stream, decide, noted))
 
 
 def _make(
-    kafka: KafkaSettings, stream: str, decide: Callable[[StreamState], Request], noted: Mapping[str, str]
+    kafka: KafkaSettings,
+    writer: TransactionalWriter,
+    stream: str,
+    decide: Callable[[StreamState], Request],
+    noted: Mapping[str, str],
 ) -> StreamDeployment:
-    writer = TransactionalWriter(kafka, f"lozenge-stream-{stream}")
-    writer.fence()
     wanted, release = decide(present_state(kafka, stream))
     writer.write([*_records(kafka, wanted, release, noted)])
 

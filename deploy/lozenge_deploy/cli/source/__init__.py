@@ -1,0 +1,1 @@
+"""`lozenge source`: files into raw topics."""

@@ -1,0 +1,46 @@
+import pytest
+
+from lozenge.protocol.source_requests import (
+    SourceRelease,
+    SourceRequest,
+    SourceRow,
+    decode,
+    deployed,
+    key_of,
+    record,
+    state_of,
+)
+
+RELEASE = SourceRelease("night", 3, {"title": "t"})
+REQUEST = SourceRequest("night", 3)
+
+
+@pytest.mark.parametrize("row", [RELEASE, REQUEST])
+def test_a_row_comes_back_as_it_was(row: SourceRow) -> None:
+    written = record("topic", row)
+    assert decode(written.key or b"", written.value or b"") == row
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"night/r4", record("t", RELEASE).value),
+        (b"day", record("t", REQUEST).value),
+        (b"night/x", b"{}"),
+        (b"Night", record("t", REQUEST).value),
+        (b"night", b'{"source":"night","release":0}'),
+        (b"night", b'{"source":"night","release":1,"instances":9}'),
+        (b"night", b"null"),
+    ],
+)
+def test_any_other_record_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(ValueError):
+        decode(key, value)
+
+
+def test_a_source_is_deployed_while_there_is_a_request() -> None:
+    rows: dict[str, SourceRow] = {key_of(row).decode(): row for row in (RELEASE, REQUEST)}
+    assert [state.release for state in deployed(rows)] == [RELEASE]
+    del rows["night"]
+    assert deployed(rows) == []
+    assert state_of("night", rows).releases == {3: RELEASE}

@@ -1,0 +1,1 @@
+"""Files into a raw topic: each row once, in the order of its file."""

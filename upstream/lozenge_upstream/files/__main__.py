@@ -1,0 +1,31 @@
+"""`python -m lozenge_upstream.files`: copies the files of one file source until it is stopped.
+
+It is configured by environment variables: `LOZENGE_FILES_*` (see `settings.py`) and
+`LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or the declaration are wrong,
+3 no broker.
+"""
+
+from lozenge.errors import Fenced, LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge.process.shutdown import end
+from lozenge_upstream.files.service import run
+from lozenge_upstream.files.settings import FilesSettings
+
+
+def main() -> int:
+    """Copies, and returns the exit code."""
+    logging.configure("files")
+    try:
+        settings, kafka = load(FilesSettings, KafkaSettings)
+        run(settings, kafka)
+    except LozengeError as error:
+        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
+        say(error.message, hint=error.hint, kind=type(error).__name__)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    end(main())

@@ -1,0 +1,250 @@
+"""The running file source: files in, records of a raw topic out, each row once.
+
+Any number of instances share the files: a file belongs to a partition of the topic of positions, and Kafka's group
+protocol assigns the partitions. The new owner of a partition fences the writer of the old one and reads its positions.
+So a file of a dead instance continues at the row after its last commit.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import msgspec
+
+from lozenge.apps import file_source_app
+from lozenge.errors import ConfigError, TopicError, UsageError
+from lozenge.file_sources.definition import FileSource
+from lozenge.file_sources.topics import FILE_PARTITIONS, partition_of_file, positions_topic, topics_of
+from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
+from lozenge.kafka.group_membership import Membership
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.metrics.file_metrics import FileMetrics
+from lozenge.metrics.reporter import Reporter
+from lozenge.process import logging
+from lozenge.process.shutdown import StopSignal
+from lozenge.protocol import file_positions, source_requests
+from lozenge.protocol.file_positions import FilePosition
+from lozenge_upstream.files.copying import Copier, Targets
+from lozenge_upstream.files.next_step import FileStep, Work, as_requested, counts, gone, work
+from lozenge_upstream.files.rate_limit import RowRate
+from lozenge_upstream.files.settings import FilesSettings
+from lozenge_upstream.files.storage import FoundFile, Storage
+
+_ASSIGNMENT_SECONDS = 0.1
+_FAILED_SECONDS = 30.0
+"""How long a file, or a folder, that could not be read is left alone."""
+
+
+def run(settings: FilesSettings, kafka: KafkaSettings) -> None:
+    """Copies until SIGTERM or SIGINT, then ends after the current transaction.
+
+    Raises UsageError, ConfigError, TopicError or BrokerUnavailable before anything is read, and Fenced or
+    BrokerUnavailable later; a restart continues after the last commit.
+    """
+    stop = StopSignal()
+    app = file_source_app(settings.source)
+    logging.configure(app, instance=settings.instance)
+    metrics = FileMetrics(app, settings.instance)
+    with Reporter(metrics, kafka), closing(FollowedSource(kafka, settings.source)) as followed:
+        ensure_topics(kafka, topics_of(kafka.topics, settings.source))
+        membership = Membership(kafka, app, [positions_topic(kafka.topics, settings.source).name])
+        membership.join()
+        try:
+            while not stop.requested:
+                SourceInstance(followed.definition, kafka, metrics, followed).run(membership, stop)
+        finally:
+            membership.leave()
+    logging.logger().info(f"{app} stopped")
+
+
+class FollowedSource:
+    """The request of one file source and its release, as they become; used by one thread."""
+
+    def __init__(self, kafka: KafkaSettings, source: str) -> None:
+        """Raises UsageError if it is not deployed, ConfigError if its release is of another version."""
+        self._source = source
+        self._rows = CompactedTopic(kafka, kafka.topics.control.sources, source_requests.decode)
+        list(self._rows.catch_up())
+        state = source_requests.state_of(source, self._rows.rows)
+        if state.request is None or state.release is None:
+            self.close()
+            raise UsageError(
+                f"looking for the file source {source}: it is not deployed", hint=f"`lozenge source deploy {source}`"
+            )
+        self.request, self._release = state.request, state.release
+        try:
+            self.definition = state.release.definition()
+        except ValueError as error:
+            self.close()
+            raise ConfigError(
+                f"reading release {state.release.name} of the file source {source}: {error}", hint="deploy it again"
+            ) from error
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._rows.close()
+
+    def poll(self) -> None:
+        """Takes what has come, without waiting; a release that cannot be read leaves the last one in force."""
+        if not list(self._rows.poll(0.0)):
+            return
+        state = source_requests.state_of(self._source, self._rows.rows)
+        self.request = state.request or msgspec.structs.replace(self.request, paused=True)
+        if state.release is not None and state.release != self._release:
+            self._release = state.release
+            try:
+                self.definition = state.release.definition()
+            except ValueError as error:
+                logging.logger().error(f"release {state.release.name} is refused: {error}", hint="deploy it again")
+
+
+def _targets(kafka: KafkaSettings, source: FileSource) -> Targets:
+    topics, existing = kafka.topics, partitions(kafka)
+    raw = topics.prefixed(source.topic)
+    if raw not in existing:
+        raise TopicError(
+            f"looking for {raw}, the topic of the file source {source.name}: it does not exist",
+            hint="a mapping of a stream names its raw topics; `lozenge up` creates those",
+        )
+    positions, dead = topics_of(topics, source.name)
+    return Targets(raw, existing[raw], positions.name, dead.name, dead.partitions)
+
+
+@dataclass
+class Owned:
+    """The partitions of this instance: a writer for each, and the positions of their files."""
+
+    writers: dict[int, TransactionalWriter] = field(default_factory=dict)
+    positions: dict[str, FilePosition] = field(default_factory=dict)
+
+
+class SourceInstance:
+    """One instance of a file source, which copies the files of the partitions that it holds, by one release."""
+
+    def __init__(
+        self, source: FileSource, kafka: KafkaSettings, metrics: FileMetrics, followed: FollowedSource
+    ) -> None:
+        self._source, self._kafka, self._targets = source, kafka, _targets(kafka, source)
+        self._metrics, self._followed = metrics, followed
+        self._storage = Storage(source)
+        self._copier = Copier(source, self._storage, self._targets, metrics.instance)
+        self._owned = Owned()
+        self._limit = RowRate(self._rate, source.rows, time.monotonic)
+        self._found: list[FoundFile] = []
+        self._listed_at = float("-inf")
+        self._failed: dict[str, float] = {}
+
+    def run(self, membership: Membership, stop: StopSignal) -> None:
+        """Copies until `stop`, or until another release is deployed; raises as the module's `run` does."""
+        while not stop.requested and self._followed.definition == self._source:
+            held = frozenset(partition for _, partition in membership.settle())
+            self._take(held)
+            ended = self._ended(stop, membership, held)
+            while not ended():
+                if not self._step(ended):
+                    stop.wait(_ASSIGNMENT_SECONDS)
+
+    def _take(self, held: frozenset[int]) -> None:
+        """Fences those who wrote for new partitions, and reads what they have committed."""
+        owned = self._owned
+        owned.writers = {partition: writer for partition, writer in owned.writers.items() if partition in held}
+        owned.positions = {path: each for path, each in owned.positions.items() if each.partition in owned.writers}
+        if new := sorted(held - owned.writers.keys()):
+            for partition in new:
+                owned.writers[partition] = TransactionalWriter(self._kafka, f"{self._source.app}-{partition}")
+                owned.writers[partition].fence()
+            rows = read_latest(self._kafka, self._targets.positions, new, check=file_positions.decode)
+            found = [file_positions.decode(row.key, row.value) for row in rows]
+            owned.positions |= {position.path: position for position in found}
+            logging.logger().info("copies the files of its partitions", partitions=sorted(held))
+
+    def _step(self, ended: Callable[[], bool]) -> bool:
+        """Does what is first to be done; returns whether there was anything."""
+        self._followed.poll()
+        if not self._owned.writers or self._followed.request.paused:
+            return False
+        self._look()
+        known = as_requested(self._owned.positions, self._followed.request.retries)
+        if missing := gone(self._found, known):
+            self._know(self._copier.fail_gone(self._owned.writers[missing[0].partition], missing[0]))
+            return True
+        now = time.monotonic()
+        for each in work(self._source, self._found, known, self._owned.writers.keys()):
+            if self._failed.get(each.file.path, now) <= now:
+                self._do(each, ended)
+                return True
+        return False
+
+    def _do(self, each: Work, ended: Callable[[], bool]) -> None:
+        path = each.file.path
+        writer = self._owned.writers[partition_of_file(path)]
+        try:
+            with closing(self._copier.steps(each, writer, self._limit.size)) as steps:
+                before = each.known.place.rows if each.known else 0
+                for position in steps:
+                    self._know(position)
+                    rows, before = position.place.rows - before, position.place.rows
+                    self._wait(rows, ended)
+                    self._followed.poll()
+                    if ended() or self._followed.request.paused:
+                        return
+            if each.step is FileStep.CLEAR:
+                self._listed_at = float("-inf")
+        except OSError as error:
+            self._failed[path] = time.monotonic() + _FAILED_SECONDS
+            logging.logger().error(
+                f"copying {path}: {error.strerror or error}", hint=f"it is tried again after {_FAILED_SECONDS:.0f} s"
+            )
+
+    def _know(self, position: FilePosition) -> None:
+        before = self._owned.positions.get(position.path)
+        self._owned.positions[position.path] = position
+        old_rows, old_bad = (before.place.rows, before.bad) if before and before.id == position.id else (0, 0)
+        rows, bad = max(0, position.place.rows - old_rows), max(0, position.bad - old_bad)
+        self._metrics.records(rows)
+        self._metrics.emitted(rows - bad)
+        self._metrics.dead_letters(bad, "decode")
+        if position.reason:
+            logging.logger().error(
+                f"{position.path} has failed: {position.reason}",
+                hint=f"other files continue; `lozenge source retry {self._source.name} {position.path}` tries it again",
+            )
+        self._show()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._listed_at < self._source.poll.total_seconds():
+            return
+        self._listed_at = now
+        try:
+            self._found = self._storage.complete(time.time_ns())
+        except OSError as error:
+            self._listed_at = now + _FAILED_SECONDS
+            logging.logger().error(
+                f"looking for files in {self._source.path}: {error.strerror or error}",
+                hint="make the folder, or name another one in source.toml",
+            )
+        self._show()
+
+    def _show(self) -> None:
+        self._metrics.files(*counts(self._found, self._owned.positions, self._owned.writers.keys()))
+
+    def _wait(self, rows: int, ended: Callable[[], bool]) -> None:
+        while (left := self._limit.seconds_left(rows)) > 0 and not ended():
+            time.sleep(min(left, _ASSIGNMENT_SECONDS))
+            self._followed.poll()
+
+    def _rate(self) -> float:
+        """The rows a second of this instance: its share of the partitions."""
+        return self._followed.request.rate * len(self._owned.writers) / FILE_PARTITIONS
+
+    def _ended(self, stop: StopSignal, membership: Membership, held: frozenset[int]) -> Callable[[], bool]:
+        """Whether it has to stop what it is doing: a stop, another assignment, or another release."""
+        return lambda: (
+            stop.requested
+            or frozenset(partition for _, partition in membership.partitions) != held
+            or self._followed.definition != self._source
+        )
