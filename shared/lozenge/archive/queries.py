@@ -85,7 +85,7 @@ class ArchiveQueries:
             raise _failed(error) from error
         return result
 
-    def write(self, query: str, file: Path, kind: str) -> int:
+    def export(self, query: str, file: Path, kind: str) -> int:
         """Writes the result to `file`, as "parquet" or "csv"; returns the rows. Raises as `read` does."""
         options = "FORMAT parquet, COMPRESSION zstd" if kind == "parquet" else "FORMAT csv, HEADER"
         checked = self._query(query)

@@ -67,7 +67,7 @@ def test_a_result_is_written_as_a_file(archive: Path, tmp_path: Path, name: str)
     file = tmp_path / name
     with ArchiveQueries(tables_in(archive), written=file) as queries:
         assert (
-            queries.write('SELECT "offset", card_id FROM events_auth ORDER BY "offset" -- all', file, file.suffix[1:])
+            queries.export('SELECT "offset", card_id FROM events_auth ORDER BY "offset" -- all', file, file.suffix[1:])
             == 10
         )
     if file.suffix == ".parquet":
@@ -94,7 +94,7 @@ def test_no_other_file_is_written(archive: Path, tmp_path: Path) -> None:
         ArchiveQueries(tables_in(archive), written=tmp_path / "one.csv") as queries,
         pytest.raises(UsageError, match="Cannot access"),
     ):
-        queries.write("SELECT 1", tmp_path / "two.csv", "csv")
+        queries.export("SELECT 1", tmp_path / "two.csv", "csv")
 
 
 def test_a_folder_without_tables_and_an_unknown_table_are_named(archive: Path, tmp_path: Path) -> None:

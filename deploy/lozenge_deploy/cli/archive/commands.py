@@ -101,7 +101,7 @@ def sql(
     target = file and file.absolute()
     with ArchiveQueries(tables_in(archive), memory_mb=memory_mb, written=target) as queries:
         if target is not None:
-            rows = queries.write(query, target, output.value)
+            rows = queries.export(query, target, output.value)
             say(f"{rows} rows in {file}", {"file": str(target), "rows": rows}, OutputFormat.TABLE)
             return
         _print(queries.read(query), output)
@@ -128,7 +128,7 @@ def export(
     held = table_named(archive, table)
     target = file.absolute()
     with ArchiveQueries([held], memory_mb=memory_mb, written=target) as queries:
-        rows = queries.write(whole_days(held, _day(since, "--from"), _day(until, "--to")), target, kind)
+        rows = queries.export(whole_days(held, _day(since, "--from"), _day(until, "--to")), target, kind)
     row = {"table": held.view, "file": str(target), "rows": rows}
     say(f"{rows} rows of {held.view} in {file}", row, output)
 
