@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.apps import is_sink
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, app_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show
@@ -126,6 +127,7 @@ def _rows(
             | _dead_letters(app, reading, member)
             | _refused(app, refused)
             | _mappings(app, reading)
+            | _between_commits(app)
         )
 
 
@@ -162,6 +164,11 @@ def _blocked(row: Mapping[str, Any], where: "GroupLag | None") -> dict[str, Any]
     if where.lost:
         following = f"`lozenge offsets {row['app']} --earliest` accepts that and resumes"
     return {"reason": where.problem, "next": following}
+
+
+def _between_commits(app: str) -> dict[str, Any]:
+    """A sink commits once a minute: in between its lag grows, which says nothing of whether it keeps up."""
+    return {"lag_grows": False, "catch_up_seconds": None} if is_sink(app) else {}
 
 
 def _mappings(app: str, reading: "Reading | None") -> dict[str, Any]:

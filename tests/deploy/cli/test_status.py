@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lozenge_deploy.cli.status import _blocked, _dead_letters, _mappings, _refused
+from lozenge_deploy.cli.status import _between_commits, _blocked, _dead_letters, _mappings, _refused
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 from lozenge_deploy.observe.group_lag import GroupLag
@@ -77,3 +77,8 @@ def test_what_keeps_an_app_from_its_input_is_shown_unless_it_has_another_reason(
     assert (found["reason"], following in found["next"]) == (problem, True)
     assert _blocked({"app": "upstream", "reason": "it raises"}, where) == {}
     assert _blocked({"app": "upstream", "reason": None}, None) == {}
+
+
+def test_a_lag_that_grows_between_the_commits_of_a_sink_is_no_trouble() -> None:
+    assert _between_commits("sink-archive") == {"lag_grows": False, "catch_up_seconds": None}
+    assert _between_commits("large_amount") == {}

@@ -8,7 +8,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from lozenge.archive.columns import PARTITIONED_BY, columns_of
+from lozenge.archive.columns import PARTITIONED_BY, columns_of, rows_of
 from lozenge.archive.data_files import written
 from lozenge.archive.delta_table import ArchiveTable, days_before
 from lozenge.errors import ConfigError, Fenced, SchemaError
@@ -110,13 +110,7 @@ def test_of_two_writers_at_one_moment_one_is_fenced(tmp_path: Path) -> None:
 def test_rows_of_a_file_are_in_the_order_of_the_topic(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     mixed = pa.concat_tables([rows(1, range(0, 40, 2)), rows(0, range(9, -1, -1)), rows(1, range(1, 40, 2))])
-    table.append(
-        mixed.sort_by(
-            [("day", "ascending"), ("bucket", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-        ),
-        {},
-        {0: 10, 1: 40},
-    )
+    table.append(rows_of(mixed, COLUMNS), {}, {0: 10, 1: 40})
     files = positions_by_file(table)
     assert len(files) == BUCKETS
     assert all(file == sorted(file) for file in files)
