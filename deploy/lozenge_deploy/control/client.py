@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge.apps import is_stage
+from lozenge.apps import is_file_source, is_stage
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.dead_letter_queue import resolutions
@@ -75,7 +75,9 @@ class Control:
             if is_stage(detector):
                 raise UsageError(
                     f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
-                    hint=f"`lozenge status {detector}` shows its lag",
+                    hint="`lozenge source` changes file sources"
+                    if is_file_source(detector)
+                    else f"`lozenge status {detector}` shows its lag",
                 )
             there = ", ".join(sorted(self._specs.rows)) or "none"
             raise UsageError(

@@ -96,11 +96,15 @@ def files(
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """List the files of a source of which something was copied, with rows, bad rows, and why one has failed."""
+    from lozenge.file_sources.folder import names_in, sources_folder
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.file_sources.report import file_row
     from lozenge_deploy.operations.file_sources.requests import positions_of
 
-    found = [each for each in positions_of(KafkaSettings.load(), name) if state is None or each.state is state]
+    known = positions_of(KafkaSettings.load(), name)
+    if not known and name not in names_in(sources_folder()):
+        raise UsageError(f"listing the files of {name}: there is no such source", hint="`lozenge source ls` lists all")
+    found = [each for each in known if state is None or each.state is state]
     latest = sorted(found, key=lambda position: position.at)[-count:]
     show([file_row(position) for position in latest], output, brief=FILE_BRIEF)
 
@@ -109,9 +113,12 @@ def files(
 def deploy(name: NAME, message: MESSAGE = "", dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Release source.toml. A running source takes it after its present transaction, at the next row."""
     from lozenge.file_sources.folder import read, sources_folder
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.file_sources.changes import deployment_of
+    from lozenge_deploy.operations.file_sources.requests import require_topic
 
     source = read(sources_folder() / name)
+    require_topic(KafkaSettings.load(), source)
     _make(name, "deploy", lambda state: deployment_of(state, source, message), {"reason": message}, dry_run, output)
 
 

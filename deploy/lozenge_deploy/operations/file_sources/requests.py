@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lozenge.contracts.record import Record
+from lozenge.errors import TopicError
+from lozenge.file_sources.definition import FileSource
 from lozenge.file_sources.topics import FILE_PARTITIONS, positions_topic
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
@@ -35,6 +37,16 @@ def positions_of(kafka: KafkaSettings, source: str) -> list[FilePosition]:
     found = read_latest(kafka, topic, range(FILE_PARTITIONS), check=file_positions.decode)
     decoded = [file_positions.decode(row.key, row.value) for row in found]
     return sorted(decoded, key=lambda position: position.path)
+
+
+def require_topic(kafka: KafkaSettings, source: FileSource) -> None:
+    """Raises TopicError if the raw topic of a source does not exist, and BrokerUnavailable."""
+    topic = kafka.topics.prefixed(source.topic)
+    if topic not in partitions(kafka):
+        raise TopicError(
+            f"deploying the file source {source.name}: its topic {topic} does not exist",
+            hint="name a raw topic that the mapping of a stream reads; `lozenge stream ls` lists them",
+        )
 
 
 def make(
