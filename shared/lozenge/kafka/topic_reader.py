@@ -91,6 +91,13 @@ def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int,
     return _bounds(kafka, topic, range(count), "read_committed")
 
 
+def open_transactions(kafka: KafkaSettings, topic: str, asked: Iterable[int]) -> set[int]:
+    """The partitions with a transaction that is open now; raises BrokerUnavailable."""
+    asked = [*asked]
+    stable = _bounds(kafka, topic, asked, "read_committed")
+    return {p for p, (_, end) in _bounds(kafka, topic, asked, "read_uncommitted").items() if stable[p][1] < end}
+
+
 def _bounds(kafka: KafkaSettings, topic: str, asked: Iterable[int], isolation: str) -> dict[int, tuple[int, int]]:
     with reader(kafka, topic, isolation=isolation) as consumer:
         return _watermarks(consumer, topic, asked)

@@ -82,6 +82,20 @@ class TransactionalWriter:
         """Writes `records`, all or none; raises as `commit` does."""
         self._transact(records, lambda: None)
 
+    def abort_in(self, records: Sequence[Record]) -> None:
+        """Writes `records` and aborts, so that their partitions have a marker of this writer. Nobody sees them.
+
+        A transaction of an earlier writer of this id that lacks its marker there is over too. Raises as `commit` does.
+        """
+        try:
+            self._retrying("beginning", self._producer.begin_transaction)
+            for record in records:
+                produce(self._producer, record)
+            self._producer.flush(15)
+            self._retrying("aborting", lambda: self._producer.abort_transaction(15))
+        except KafkaException as error:
+            raise self._failed("aborting", error.args[0]) from error
+
     def _transact(self, records: Sequence[Record], add_offsets: Callable[[], None]) -> None:
         def transact() -> None:
             try:

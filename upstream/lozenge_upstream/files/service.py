@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from lozenge.apps import file_source_app
+from lozenge.contracts.record import Record
 from lozenge.errors import ConfigError, TopicError, UsageError
 from lozenge.file_sources.definition import FileSource
 from lozenge.file_sources.topics import FILE_PARTITIONS, partition_of_file, positions_topic, topics_of
@@ -20,6 +21,7 @@ from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
 from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.topic_reader import open_transactions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.file_metrics import FileMetrics
 from lozenge.metrics.reporter import Reporter
@@ -156,10 +158,28 @@ class SourceInstance:
             for partition in new:
                 owned.writers[partition] = TransactionalWriter(self._kafka, f"{self._source.app}-{partition}")
                 owned.writers[partition].fence()
+            self._end_hanging(new)
             rows = read_latest(self._kafka, self._targets.positions, new, check=file_positions.decode)
             found = [file_positions.decode(row.key, row.value) for row in rows]
             owned.positions |= {position.path: position for position in found}
             logging.logger().info("copies the files of its partitions", partitions=sorted(held))
+
+    def _end_hanging(self, new: list[int]) -> None:
+        """Aborts what hangs in partitions whose writers were fenced, where no transaction can be open.
+
+        A broker that is killed between the commit of a transaction and its markers may forget those (ADR 0172). What
+        has no marker has not been read by anybody. It is aborted as a whole, and copied again.
+        """
+        for partition in sorted(open_transactions(self._kafka, self._targets.positions, new)):
+            logging.logger().warning(
+                "the broker has forgotten the end of a transaction; its rows are copied again", partition=partition
+            )
+            raw = [Record(self._targets.raw, number, None, b"") for number in range(self._targets.partitions)]
+            dead = [
+                Record(self._targets.dead_letters, number, None, b"")
+                for number in range(self._targets.dead_letter_partitions)
+            ]
+            self._owned.writers[partition].abort_in([*raw, *dead, Record(self._targets.positions, partition, b"", b"")])
 
     def _step(self, ended: Callable[[], bool]) -> bool:
         """Does what is first to be done; returns whether there was anything."""
