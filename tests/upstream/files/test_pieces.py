@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lozenge.file_sources.definition import Format
@@ -121,3 +123,18 @@ def test_a_column_that_is_named_twice_is_unreadable(tmp_path: Path) -> None:
     source = source_of(tmp_path, Format.CSV)
     with pytest.raises(UnreadableFile, match="id twice"):
         READERS[Format.CSV].layout(io.BytesIO(b"id,id\n"), source)
+
+
+def test_a_row_of_parquet_that_is_not_utf8_is_bad_and_the_others_are_read(tmp_path: Path) -> None:
+    raw = b"ab\xffd"
+    ends = b"".join(end.to_bytes(4, "little") for end in range(5))
+    broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(raw)])
+    good, amounts = pa.array(["k", "l", "m", "n"]), pa.array([1, 2, 3, 4])
+    source = source_of(tmp_path, Format.PARQUET)
+    for columns in ({"id": broken, "card": good}, {"id": good, "card": broken}):
+        pq.write_table(pa.table({**columns, "amount": amounts}), tmp_path / "a.parquet")
+        found = pieces((tmp_path / "a.parquet").read_bytes(), source)
+        assert [row.number for piece in found for row in piece.rows] == [0, 1, 3]
+        [bad] = [row for piece in found for row in piece.bad]
+        assert bad.number == 2
+        assert bad.problem.startswith("row group 0: ")

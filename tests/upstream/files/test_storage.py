@@ -31,8 +31,8 @@ def test_files_come_in_the_order_of_their_time(tmp_path: Path) -> None:
 
 
 def test_names_of_unfinished_and_hidden_files_are_left_alone(tmp_path: Path) -> None:
-    _make(tmp_path, "a.csv.tmp", "a.csv.part", ".a.csv", "_SUCCESS", "a.csv")
-    assert _complete(tmp_path) == ["a.csv"]
+    _make(tmp_path, "a.csv.tmp", "a.csv.part", ".a.csv", "_SUCCESS", "_temporary/b.csv", "a.csv")
+    assert _complete(tmp_path) == _complete(tmp_path / "**" / "*.csv") == ["a.csv"]
 
 
 def test_a_pattern_takes_what_it_matches(tmp_path: Path) -> None:

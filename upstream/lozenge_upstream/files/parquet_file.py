@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from lozenge.file_sources.definition import FileSource
 from lozenge.protocol.file_positions import Place
 from lozenge_upstream.files.json_rows import json_rows, texts
-from lozenge_upstream.files.pieces import Layout, Piece, UnreadableFile, piece_of
+from lozenge_upstream.files.pieces import BadRow, Layout, Piece, UnreadableFile, piece_of
 
 _BATCH_ROWS = 10_000
 
@@ -39,8 +39,7 @@ class ParquetFiles:
                     part, rows = rows.slice(0, count), rows.slice(count)
                     first, within = place.rows, within + count
                     place = Place(rows=first + count, group=group, within=within)
-                    keys = [None if key is None else key.encode() for key in _keys(part, source.key)]
-                    yield piece_of(first, place, _json(part, first), keys, source.key)
+                    yield _piece(part, first, place, source.key)
         yield Piece(place)
 
     def _from(
@@ -56,15 +55,22 @@ class ParquetFiles:
             raise UnreadableFile(f"row group {group} is damaged: {_first_line(error)}") from error
 
 
-def _keys(rows: pa.RecordBatch, key: str) -> list[str | None]:
-    return texts(rows.column(key)) if key else [None] * rows.num_rows
-
-
-def _json(rows: pa.RecordBatch, first: int) -> list[bytes]:
+def _piece(rows: pa.RecordBatch, first: int, end: Place, key: str) -> Piece:
+    """The rows from number `first` on. If they cannot be written as JSON together, each is tried alone."""
     try:
-        return json_rows(rows)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"rows {first} to {first + rows.num_rows - 1}: {_first_line(error)}") from error
+        return piece_of(first, end, json_rows(rows), _keys(rows, key), key)
+    except (pa.ArrowException, ValueError, OverflowError) as error:  # such as a text that is not UTF-8
+        if rows.num_rows == 1:
+            problem = f"row group {end.group}: {_first_line(error)}"
+            return Piece(end, bad=[BadRow(first, b"", problem)])
+    alone = [_piece(rows.slice(number, 1), first + number, end, key) for number in range(rows.num_rows)]
+    return Piece(end, [row for each in alone for row in each.rows], [row for each in alone for row in each.bad])
+
+
+def _keys(rows: pa.RecordBatch, key: str) -> list[bytes | None]:
+    if not key:
+        return [None] * rows.num_rows
+    return [None if text is None else text.encode() for text in texts(rows.column(key))]
 
 
 def _first_line(error: BaseException) -> str:

@@ -16,8 +16,8 @@ from lozenge.protocol.file_positions import FileId
 
 _DIGEST_BYTES = 64 * 1024
 _READ_BYTES = 1 << 20
-_UNFINISHED = re.compile(r"(^|/)[._][^/]*$|\.(tmp|part|inprogress|crdownload)$")
-"""Names that writers give to what is not complete, and that list tools do not show."""
+_UNFINISHED = re.compile(r"(^|/)[._]|\.(tmp|part|inprogress|crdownload)$")
+"""Names that writers give to files and folders of what is not complete, such as Spark's `_temporary`."""
 
 
 class FoundFile(NamedTuple):
