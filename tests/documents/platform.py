@@ -6,8 +6,10 @@ from typing import Any
 
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topic, Topics, reference_list
+from lozenge.file_sources.topics import topics_of
 from lozenge.kafka.settings import LOOPBACK
-from lozenge.metrics.app_metrics import JobMetrics, NotifierMetrics, SinkMetrics, UpstreamMetrics
+from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, NotifierMetrics, SinkMetrics, UpstreamMetrics
+from lozenge.metrics.file_metrics import FileMetrics
 from lozenge.streams import reasons
 from lozenge_deploy.local import platform
 from lozenge_deploy.observe import exporter
@@ -15,7 +17,13 @@ from tests.documents.page import ROOT, Page, table
 from tests.streams import STREAMS
 
 RECORDS = ("alert", "notification", "feedback")
-APPS = {"jobs": JobMetrics, "upstream": UpstreamMetrics, "sinks": SinkMetrics, "notifiers": NotifierMetrics}
+APPS: dict[str, type[AppMetrics]] = {
+    "jobs": JobMetrics,
+    "upstream": UpstreamMetrics,
+    "file sources": FileMetrics,
+    "sinks": SinkMetrics,
+    "notifiers": NotifierMetrics,
+}
 LIBRARIES = ("pyspark", "pyarrow", "pandas", "numpy", "pydantic", "msgspec", "fastavro", "confluent-kafka", "structlog")
 _AS_EVENTS = 999
 """A count of partitions that no topic has but those that follow the events'."""
@@ -98,6 +106,9 @@ def topics() -> str:
             "## A reference list's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, shared)),
+            "## A file source's",
+            "",
+            table(("topic", "partitions", "kept"), map(_topic, topics_of(found, "NAME"))),
         )
     )
 

@@ -21,6 +21,7 @@ from lozenge.process.env_settings import FromEnvironment
 from lozenge.sink.settings import SinkSettings
 from lozenge_deploy.operations.notifier_client import NotifierClientSettings
 from lozenge_downstream.settings import NotifierSettings
+from lozenge_upstream.files.settings import FilesSettings
 from lozenge_upstream.settings import UpstreamSettings
 from tests.documents.declared_fields import declared_fields
 from tests.documents.page import Page, table
@@ -38,6 +39,7 @@ SETTINGS: dict[str, type[FromEnvironment]] = {
     "The `lozenge` command": NotifierClientSettings,
     "A detector's job": JobSettings,
     "A sink": SinkSettings,
+    "A file source": FilesSettings,
 }
 
 

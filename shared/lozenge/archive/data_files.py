@@ -107,14 +107,17 @@ def _write_one(
     file.parent.mkdir(parents=True, exist_ok=True)
     first = first.drop_columns(PARTITIONED_BY)
     bounds = _Bounds()
-    with file.open("wb") as out, pq.ParquetWriter(out, first.schema, compression="zstd") as writer:
-        part: pa.Table | None = first
-        while part is not None:
-            writer.write_table(part.select(first.schema.names), row_group_size=ROW_GROUP)
-            bounds.add(part)
-            out.flush()
-            is_full = file_bytes is not None and file.stat().st_size >= file_bytes
-            part = None if is_full else next(more, None)
+    with file.open("wb") as out:
+        with pq.ParquetWriter(out, first.schema, compression="zstd") as writer:
+            part: pa.Table | None = first
+            while part is not None:
+                writer.write_table(part.select(first.schema.names), row_group_size=ROW_GROUP)
+                bounds.add(part)
+                out.flush()
+                is_full = file_bytes is not None and file.stat().st_size >= file_bytes
+                part = None if is_full else next(more, None)
+        out.flush()
+        os.fsync(out.fileno())  # a commit must name no file that a power failure takes away
     return DataFile(path, day, bucket, bounds.rows, os.path.getsize(file), *bounds.partition, *bounds.offset)
 
 
