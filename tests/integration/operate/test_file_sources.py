@@ -60,7 +60,6 @@ def test_a_file_source_is_operated_by_its_commands(operator: Operator) -> None:
     drafted = ("new", "night", "--from", str(operator.files / "a.parquet"), "--topic", "ROWS-NIGHT")
     assert "no column nobody" in operator.said(*drafted, "--key", "nobody", code=2)
     operator.said(*drafted, "--key", "card")
-    assert operator.shown("check", "night") == []  # it is not quiet yet
     operator.declaration.write_text(operator.declaration.read_text().replace('quiet = "10s"', 'quiet = "0s"'))
     assert [row["rows"] for row in operator.shown("check", "night")] == [30]
     assert "ROWS-NIGHT does not exist" in operator.said("deploy", "night", code=1)

@@ -194,14 +194,17 @@ class SourceInstance:
         now = time.monotonic()
         for each in work(self._source, self._found, known, self._owned.writers.keys()):
             if self._failed.get(each.file.path, now) <= now:
-                self._do(each, ended)
-                return True
+                return self._do(each, ended)
         return False
 
-    def _do(self, each: Work, ended: Callable[[], bool]) -> None:
+    def _do(self, each: Work, ended: Callable[[], bool]) -> bool:
+        """Whether it was done; not if the file has changed since it was listed, as it may not be complete any more."""
         path = each.file.path
         writer = self._owned.writers[partition_of_file(path)]
         try:
+            if each.step is FileStep.COPY and not self._source.appendable and self._storage.now(path) != each.file.id:
+                self._listed_at = float("-inf")
+                return False
             with closing(self._copier.steps(each, writer, self._limit.size)) as steps:
                 before = each.known.place.rows if each.known else 0
                 for position in steps:
@@ -210,7 +213,7 @@ class SourceInstance:
                     self._wait(rows, ended)
                     self._followed.poll()
                     if ended() or self._followed.request.paused:
-                        return
+                        return True
             if each.step is FileStep.CLEAR:
                 self._listed_at = float("-inf")
         except OSError as error:
@@ -218,6 +221,7 @@ class SourceInstance:
             logging.logger().error(
                 f"copying {path}: {error.strerror or error}", hint=f"it is tried again after {_FAILED_SECONDS:.0f} s"
             )
+        return True
 
     def _know(self, position: FilePosition) -> None:
         before = self._owned.positions.get(position.path)

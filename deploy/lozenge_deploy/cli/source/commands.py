@@ -115,10 +115,10 @@ def deploy(name: NAME, message: MESSAGE = "", dry_run: DRY_RUN = False, output: 
     from lozenge.file_sources.folder import read, sources_folder
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.file_sources.changes import deployment_of
-    from lozenge_deploy.operations.file_sources.requests import require_topic
+    from lozenge_deploy.operations.file_sources.requests import prepare_topics
 
     source = read(sources_folder() / name)
-    require_topic(KafkaSettings.load(), source)
+    prepare_topics(KafkaSettings.load(), source, dry_run=dry_run)
     _make(name, "deploy", lambda state: deployment_of(state, source, message), {"reason": message}, dry_run, output)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from lozenge.contracts.record import Record
 from lozenge.errors import TopicError
 from lozenge.file_sources.definition import FileSource
-from lozenge.file_sources.topics import FILE_PARTITIONS, positions_topic
+from lozenge.file_sources.topics import FILE_PARTITIONS, positions_topic, topics_of
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -39,14 +39,19 @@ def positions_of(kafka: KafkaSettings, source: str) -> list[FilePosition]:
     return sorted(decoded, key=lambda position: position.path)
 
 
-def require_topic(kafka: KafkaSettings, source: FileSource) -> None:
-    """Raises TopicError if the raw topic of a source does not exist, and BrokerUnavailable."""
+def prepare_topics(kafka: KafkaSettings, source: FileSource, *, dry_run: bool = False) -> None:
+    """Creates what a source writes next to the raw topic; a `dry_run` does not.
+
+    Raises TopicError if the raw topic does not exist, and BrokerUnavailable.
+    """
     topic = kafka.topics.prefixed(source.topic)
     if topic not in partitions(kafka):
         raise TopicError(
             f"deploying the file source {source.name}: its topic {topic} does not exist",
             hint="name a raw topic that the mapping of a stream reads; `lozenge stream ls` lists them",
         )
+    if not dry_run:
+        ensure_topics(kafka, topics_of(kafka.topics, source.name))
 
 
 def make(
