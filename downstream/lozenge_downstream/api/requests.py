@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from lozenge.contracts.display_text import is_blank
+from lozenge.contracts.display_text import visible
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.routing.matchers import Matcher, MatcherField, are_contradictory
@@ -45,15 +45,9 @@ def _no_bool(given: object) -> object:
     return given
 
 
-def _visible(text: str) -> str:
-    if is_blank(text):
-        raise ValueError("it shows nothing")
-    return text
-
-
 _Id = Annotated[str, BeforeValidator(_storable)]
 # limits before validators: pydantic then speaks of characters, not of items
-_Text = Annotated[str, Field(min_length=1, max_length=500), BeforeValidator(_storable), AfterValidator(_visible)]
+_Text = Annotated[str, Field(min_length=1, max_length=500), BeforeValidator(_storable), AfterValidator(visible)]
 _Note = Annotated[str, Field(max_length=2000), BeforeValidator(_storable)]
 
 

@@ -1,22 +1,19 @@
 """A sink as it is declared: `downstream/sinks/<name>/sink.toml`."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lozenge import validation
 from lozenge.apps import sink_app
 from lozenge.archive.settings import FILE_MB
-from lozenge.contracts.display_text import is_blank
+from lozenge.contracts.display_text import VisibleText
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError, UsageError
-from lozenge.process.text_files import bad_byte, text_in
-from lozenge.toml_places import Problem, TomlPlaces
+from lozenge.process.text_files import UnreadableText, problems_of, read_toml
 
 DECLARATION = "sink.toml"
 SINKS = Path("downstream", "sinks")
@@ -33,13 +30,6 @@ class Records(StrEnum):
     DEAD_LETTERS = "dead-letters"
 
 
-def _visible(text: str) -> str:
-    if is_blank(text):
-        raise ValueError("it shows nothing")
-    return text
-
-
-_Text = Annotated[str, AfterValidator(_visible)]
 _Long = Annotated[TextDuration, Field(ge=timedelta(days=1))]
 
 
@@ -57,8 +47,8 @@ class SinkDeclaration(BaseModel):
 
     name: Annotated[str, Field(pattern=f"^{NAME}$")]
     kind: Literal["archive"]
-    title: _Text
-    owner: _Text
+    title: VisibleText
+    owner: VisibleText
     records: Annotated[tuple[Records, ...], Field(min_length=1)] = tuple(Records)
     streams: tuple[str, ...] = ()
     buckets: Annotated[int, Field(ge=1, le=1024)] = 16
@@ -77,19 +67,12 @@ def read_sink(folder: Path) -> SinkDeclaration:
     """The sink in `folder`; raises ConfigError with every problem of its file at once."""
     file = folder / DECLARATION
     try:
-        text = text_in(file.read_bytes())
-        given = tomllib.loads(text)
+        given, places = read_toml(file)
         return SinkDeclaration(**{"name": folder.name, **_own(given)})
-    except UnicodeDecodeError as error:
-        problems = [f"{file.name}: not UTF-8: {bad_byte(error)}"]
-    except OSError as error:
-        problems = [f"{file.name}: {error.strerror}"]
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        problems = [f"{file.name}: not TOML: {error or type(error).__name__}"]
+    except UnreadableText as error:
+        problems = [f"{file.name}: {error}"]
     except ValidationError as error:
-        places = TomlPlaces.of(text)
-        wrong = [Problem(each["loc"], each["msg"]) for each in validation.problems(error)]
-        problems = [places.said(file.name, problem) for problem in wrong]
+        problems = [places.said(file.name, problem) for problem in problems_of(error)]
     raise ConfigError(
         f"reading the sink {folder}: {len(problems)} problem(s)",
         problems=problems,

@@ -6,7 +6,9 @@
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from lozenge.contracts.card_numbers import masked
 
@@ -61,6 +63,17 @@ def _hidden(name: Any, value: Any) -> Any:
 def is_blank(text: str) -> bool:
     """Whether `text` shows nothing: it is empty, or has only spaces, control and format characters, or fillers."""
     return not any(map(_is_visible, text))
+
+
+def visible(text: str) -> str:
+    """The text; raises ValueError if it shows nothing."""
+    if is_blank(text):
+        raise ValueError("it shows nothing")
+    return text
+
+
+VisibleText = Annotated[str, AfterValidator(visible)]
+"""A text of a declaration or a request that shows something."""
 
 
 def readable(text: str) -> str:

@@ -1,16 +1,18 @@
 """A file source: the folder `upstream/sources/<name>/` with its `source.toml`, which says what is copied and how."""
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from lozenge.apps import file_source_app
-from lozenge.contracts.display_text import is_blank
+from lozenge.contracts.display_text import VisibleText
 from lozenge.contracts.topics import is_written_by_platform
 from lozenge.durations import TextDuration
+from lozenge.toml_places import Problem
 
 DECLARATION = "source.toml"
 NAME = r"[a-z][a-z0-9_]*"
@@ -42,12 +44,6 @@ class After(StrEnum):
     MOVE = "move"
 
 
-def _visible(text: str) -> str:
-    if is_blank(text):
-        raise ValueError("it shows nothing")
-    return text
-
-
 class FileSource(BaseModel):
     """What `source.toml` declares.
 
@@ -62,9 +58,9 @@ class FileSource(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, Field(pattern=f"^{NAME}$")]
-    title: Annotated[str, AfterValidator(_visible)]
-    owner: Annotated[str, AfterValidator(_visible)]
-    path: Annotated[str, AfterValidator(_visible)]
+    title: VisibleText
+    owner: VisibleText
+    path: VisibleText
     format: Format
     topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
     key: str = ""
@@ -80,28 +76,26 @@ class FileSource(BaseModel):
     rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
     poll: TextDuration = timedelta(seconds=2)
 
-    def problems(self) -> list[str]:
+    def problems(self) -> Iterator[Problem]:
         """What does not fit together, each with its key; a source with any of it is not run."""
-        found = []
         if is_written_by_platform(self.topic):
-            found.append(f"topic: the platform writes {self.topic} itself: name a raw topic")
+            yield Problem(("topic",), f"the platform writes {self.topic} itself: name a raw topic")
         if self.format is not Format.JSON_LINES and not self.columns:
-            found.append("columns: name each column of a file and its type; `lozenge source new` drafts them")
+            yield Problem(("columns",), "name each column of a file and its type; `lozenge source new` drafts them")
         if self.format is Format.JSON_LINES and self.columns:
-            found.append("columns: lines of JSON have none; the mapping says which fields it reads")
+            yield Problem(("columns",), "lines of JSON have none; the mapping says which fields it reads")
         if self.columns and self.key and self.key not in self.columns:
-            found.append(f"key: there is no column {self.key}; there are {', '.join(self.columns)}")
+            yield Problem(("key",), f"there is no column {self.key}; there are {', '.join(self.columns)}")
         if self.appendable and self.format not in (Format.CSV, Format.JSON_LINES):
-            found.append(f"appendable: a file of {self.format} has an end; only CSV and lines of JSON can grow")
+            yield Problem(("appendable",), f"a file of {self.format} has an end; only CSV and lines of JSON can grow")
         if self.appendable and self.after is not After.KEEP:
-            found.append("appendable: a file that grows is kept")
+            yield Problem(("appendable",), "a file that grows is kept")
         if (self.after is After.MOVE) != bool(self.move_to):
-            found.append('move_to: the folder of files that were copied; it goes with after = "move"')
+            yield Problem(("move_to",), 'the folder of files that were copied; it goes with after = "move"')
         if self.move_to and self.move_to.rstrip("/") == self.base.rstrip("/"):
-            found.append("move_to: another folder than that of the files")
+            yield Problem(("move_to",), "another folder than that of the files")
         if self.poll.total_seconds() <= 0 or self.quiet.total_seconds() < 0:
-            found.append("poll and quiet are longer than nothing")
-        return found
+            yield Problem(("poll",), "poll and quiet are longer than nothing")
 
     @property
     def app(self) -> str:

@@ -2,15 +2,14 @@
 
 import os
 import re
-import tomllib
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from lozenge import validation
 from lozenge.errors import ConfigError, UsageError
 from lozenge.file_sources.definition import DECLARATION, NAME, FileSource
-from lozenge.process.text_files import bad_byte, text_in
+from lozenge.process.text_files import UnreadableText, problems_of, read_toml
+from lozenge.toml_places import Problem
 
 SOURCES_VARIABLE = "LOZENGE_SOURCES"
 _USUAL = Path("upstream", "sources")
@@ -40,21 +39,17 @@ def read(folder: Path) -> FileSource:
     if not re.fullmatch(NAME, folder.name):
         problems.append(f"{folder.name}: a file source's name has lower-case letters, digits and underscores")
     try:
-        declared = tomllib.loads(text_in(file.read_bytes()))
+        declared, places = read_toml(file)
         if "name" in declared:
-            problems.append(f"{DECLARATION}: name: the name of the folder is that of the source")
+            problems.append(places.said(file.name, Problem(("name",), "the name of the folder is that of the source")))
         source = FileSource.model_validate({**declared, "name": "unnamed" if problems else folder.name})
-        problems += [f"{DECLARATION}: {problem}" for problem in source.problems()]
+        problems += [places.said(file.name, problem) for problem in source.problems()]
         if not problems:
             return source
-    except UnicodeDecodeError as error:
-        problems.append(f"{DECLARATION}: not UTF-8: {bad_byte(error)}")
-    except tomllib.TOMLDecodeError as error:
-        problems.append(f"{DECLARATION}: not TOML: {error}")
-    except OSError as error:
-        problems.append(f"{DECLARATION}: {error.strerror}")
+    except UnreadableText as error:
+        problems.append(f"{file.name}: {error}")
     except ValidationError as error:
-        problems += [f"{DECLARATION}: {problem}" for problem in validation.sentences(error)]
+        problems += [places.said(file.name, problem) for problem in problems_of(error)]
     raise ConfigError(
         f"reading the file source {folder}: {len(problems)} problem(s)",
         problems=problems,

@@ -18,12 +18,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from lozenge import validation
 from lozenge.apps import NORMALISER, UPSTREAM
-from lozenge.contracts.display_text import is_blank
+from lozenge.contracts.display_text import VisibleText
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.process.text_files import bad_byte, text_in
+from lozenge.process.text_files import UnreadableText, problems_of, read_text, read_toml
 from lozenge.streams.definition import FUTURE_CAP, RETENTION, StreamDefinition
 from lozenge.streams.fields import TEXT, field_at, fields_of, problems
 from lozenge.toml_places import Problem, TomlPlaces
@@ -35,19 +34,12 @@ NAME = r"[a-z][a-z0-9_]*"
 _FIX = "fix what is named; the page on streams has every key"
 
 
-def _visible(text: str) -> str:
-    if is_blank(text):
-        raise ValueError("it shows nothing")
-    return text
-
-
 def _some(time: timedelta) -> timedelta:
     if time <= timedelta():
         raise ValueError("it is longer than nothing")
     return time
 
 
-_Text = Annotated[str, AfterValidator(_visible)]
 _Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 _Time = Annotated[TextDuration, AfterValidator(_some)]
 
@@ -57,8 +49,8 @@ class _Declaration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    title: _Text
-    owner: _Text
+    title: VisibleText
+    owner: VisibleText
     keys: Annotated[dict[_Name, str], Field(min_length=1)]
     copies: tuple[str, ...] = ()
     tokens: dict[str, _Name] = {}
@@ -121,11 +113,9 @@ def _copied(file: Path) -> StreamDefinition:
 
 def _text(file: Path, found: list[str]) -> str | None:
     try:
-        return text_in(file.read_bytes())
-    except UnicodeDecodeError as error:
-        found.append(f"{file.name}: not UTF-8: {bad_byte(error)}")
-    except OSError as error:
-        found.append(f"{file.name}: {error.strerror}")
+        return read_text(file)
+    except UnreadableText as error:
+        found.append(f"{file.name}: {error}")
     return None
 
 
@@ -143,18 +133,15 @@ class _Declared:
 
 
 def _declaration(file: Path, found: list[str]) -> _Declared | None:
-    if (text := _text(file, found)) is None:
-        return None
     try:
-        given = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found.append(f"{file.name}: not TOML: {error or type(error).__name__}")
+        given, places = read_toml(file)
+    except UnreadableText as error:
+        found.append(f"{file.name}: {error}")
         return None
-    places = TomlPlaces.of(text)
     try:
         return _Declared(_Declaration.model_validate(given), frozenset(), places)
     except ValidationError as error:
-        wrong = [Problem(each["loc"], each["msg"]) for each in validation.problems(error)]
+        wrong = problems_of(error)
     found += [places.said(file.name, problem) for problem in wrong]
     names = {str(problem.place[0]) for problem in wrong}
     left = {name: value for name, value in given.items() if name not in names}

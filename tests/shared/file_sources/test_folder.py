@@ -54,8 +54,9 @@ def test_the_base_of_a_pattern_is_before_its_first_wildcard(tmp_path: Path, path
 def test_all_problems_of_a_declaration_are_named_at_once(tmp_path: Path) -> None:
     text = 'owner = " "\npath = "/x"\nformat = "xml"\ntopic = "a b"\nmax_bad = 2\npol = "1s"\nquiet = "soon"\n'
     found = _problems(tmp_path, text)
-    for key in ("title", "owner", "format", "topic", "max_bad", "pol", "quiet"):
-        assert f"source.toml: {key}" in found
+    assert "source.toml: title: it is missing" in found
+    for line, key in enumerate(("owner", "path", "format", "topic", "max_bad", "pol", "quiet"), 1):
+        assert (f"source.toml line {line}: {key}: " in found) == (key != "path")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def source_of(path: Path, format: Format, **given: Any) -> FileSource:
     found = FileSource.model_validate(
         {**declared, "name": "rows", "path": str(path), "format": format, "columns": columns[format], **given}
     )
-    assert not found.problems()
+    assert not list(found.problems())
     return found
 
 

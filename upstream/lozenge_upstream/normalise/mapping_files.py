@@ -1,7 +1,6 @@
 """Reads the mappings of a stream from their files."""
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -10,10 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lozenge import validation
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
-from lozenge.process.text_files import bad_byte, text_in
+from lozenge.process.text_files import UnreadableText, problems_of, read_toml
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.folder import MAPPINGS
 from lozenge.toml_places import Place, Problem, TomlPlaces
@@ -152,18 +150,12 @@ def _add(found: Mappings, file: Path, stream: StreamDefinition) -> None:
 
 def _parsed(file: Path) -> tuple[MappingFile, dict[str, Any], list[str]]:
     """The file, what it declares, and why it cannot be read at all."""
-    name, declared = f"{MAPPINGS}/{file.name}", dict[str, Any]()
+    name = f"{MAPPINGS}/{file.name}"
     try:
-        text = text_in(file.read_bytes())
-        declared = tomllib.loads(text)
-        return MappingFile(name, TomlPlaces.of(text)), declared, []
-    except UnicodeDecodeError as error:
-        said = f"not UTF-8: {bad_byte(error)}"
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        said = f"not TOML: {error or type(error).__name__}"
-    except OSError as error:
-        said = str(error.strerror)
-    return MappingFile(name), declared, [f"{name}: {said}"]
+        declared, places = read_toml(file)
+        return MappingFile(name, places), declared, []
+    except UnreadableText as error:
+        return MappingFile(name), {}, [f"{name}: {error}"]
 
 
 def _read(
@@ -176,7 +168,7 @@ def _read(
         try:
             mapping = mapping_of(left, stream)
         except ValidationError as error:
-            found = [Problem(each["loc"], each["msg"]) for each in validation.problems(error)]
+            found = problems_of(error)
             wrong = wrong or found  # what is wrong later is so for what was cut
             further = {_whole(places.known(problem.place), problem.place) for problem in found} - cut
             if not further:

@@ -11,7 +11,6 @@
 `event`, whose fields are compared as far as they are named; or `dead_letter`, its reasons; or `skipped`, by which name.
 """
 
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +19,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lozenge import validation
 from lozenge.contracts.display_text import is_blank
-from lozenge.process.text_files import bad_byte, text_in
+from lozenge.process.text_files import UnreadableText, problems_of, read_toml
 from lozenge.streams import fields as f
 from lozenge.streams.folder import SAMPLES
 from lozenge.toml_places import Problem, TomlPlaces
@@ -126,21 +124,14 @@ def _file(file: Path) -> tuple[TomlPlaces, SourceSamples | None, list[str]]:
     """Where the file says what, its samples, and why it cannot be read."""
     name, places = f"{SAMPLES}/{file.name}", TomlPlaces()
     try:
-        text = text_in(file.read_bytes())
-        declared = tomllib.loads(text)
-        places = TomlPlaces.of(text)
+        declared, places = read_toml(file)
         read = _File.model_validate(declared)
         return places, SourceSamples(file.stem, read.arrived, read.sample), []
+    except UnreadableText as error:
+        said = [f"{name}: {error}"]
     except ValidationError as error:
-        found = (Problem(each["loc"], each["msg"]) for each in validation.problems(error))
-        return places, None, [places.said(name, problem) for problem in found]
-    except UnicodeDecodeError as error:
-        said = f"not UTF-8: {bad_byte(error)}"
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        said = f"not TOML: {error or type(error).__name__}"
-    except OSError as error:
-        said = str(error.strerror)
-    return places, None, [f"{name}: {said}"]
+        said = [places.said(name, problem) for problem in problems_of(error)]
+    return places, None, said
 
 
 def _repeated(samples: SourceSamples, file: str, earlier: dict[str, str]) -> Iterator[Problem]:
