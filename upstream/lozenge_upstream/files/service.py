@@ -30,14 +30,13 @@ from lozenge.process.shutdown import StopSignal
 from lozenge.protocol import file_positions, source_requests
 from lozenge.protocol.file_positions import FilePosition
 from lozenge_upstream.files.copying import Copier, Targets
-from lozenge_upstream.files.next_step import FileStep, Work, as_requested, counts, gone, work
+from lozenge_upstream.files.file_queue import FileQueue
+from lozenge_upstream.files.next_step import Work, as_requested, counts, gone
 from lozenge_upstream.files.rate_limit import RowRate
 from lozenge_upstream.files.settings import FilesSettings
-from lozenge_upstream.files.storage import FoundFile, Storage
+from lozenge_upstream.files.storage import Storage
 
 _ASSIGNMENT_SECONDS = 0.1
-_FAILED_SECONDS = 30.0
-"""How long a file, or a folder, that could not be read is left alone."""
 
 
 def run(settings: FilesSettings, kafka: KafkaSettings) -> None:
@@ -135,9 +134,8 @@ class SourceInstance:
         self._copier = Copier(source, self._storage, self._targets, metrics.instance)
         self._owned = Owned()
         self._limit = RowRate(self._rate, source.rows, time.monotonic)
-        self._found: list[FoundFile] = []
-        self._listed_at = float("-inf")
-        self._failed: dict[str, float] = {}
+        self._queue = FileQueue(source, self._storage)
+        self._shown_at = float("-inf")
 
     def run(self, membership: Membership, stop: StopSignal) -> None:
         """Copies until `stop`, or until another release is deployed; raises as the module's `run` does."""
@@ -154,6 +152,7 @@ class SourceInstance:
         owned = self._owned
         owned.writers = {partition: writer for partition, writer in owned.writers.items() if partition in held}
         owned.positions = {path: each for path, each in owned.positions.items() if each.partition in owned.writers}
+        self._queue.clear()
         if new := sorted(held - owned.writers.keys()):
             for partition in new:
                 owned.writers[partition] = TransactionalWriter(self._kafka, f"{self._source.app}-{partition}")
@@ -186,44 +185,38 @@ class SourceInstance:
         self._followed.poll()
         if not self._owned.writers or self._followed.request.paused:
             return False
-        self._look()
-        known = as_requested(self._owned.positions, self._followed.request.retries)
-        if missing := gone(self._found, known):
-            self._know(self._copier.fail_gone(self._owned.writers[missing[0].partition], missing[0]))
-            return True
-        now = time.monotonic()
-        for each in work(self._source, self._found, known, self._owned.writers.keys()):
-            if self._failed.get(each.file.path, now) <= now:
-                return self._do(each, ended)
-        return False
-
-    def _do(self, each: Work, ended: Callable[[], bool]) -> bool:
-        """Whether it was done; not if the file has changed since it was listed, as it may not be complete any more."""
-        path = each.file.path
-        writer = self._owned.writers[partition_of_file(path)]
+        if self._queue.is_due():
+            self._list()
+        if (first := self._queue.next()) is None:
+            return False
         try:
-            if each.step is FileStep.COPY and not self._source.appendable and self._storage.now(path) != each.file.id:
-                self._listed_at = float("-inf")
-                return False
-            with closing(self._copier.steps(each, writer, self._limit.size)) as steps:
-                before = each.known.place.rows if each.known else 0
-                for position in steps:
-                    self._know(position)
-                    rows, before = position.place.rows - before, position.place.rows
-                    self._wait(rows, ended)
-                    self._followed.poll()
-                    if ended() or self._followed.request.paused:
-                        return True
-            if each.step is FileStep.CLEAR:
-                self._listed_at = float("-inf")
+            self._copy(first, ended)
         except OSError as error:
-            self._failed[path] = time.monotonic() + _FAILED_SECONDS
-            logging.logger().error(
-                f"copying {path}: {error.strerror or error}", hint=f"it is tried again after {_FAILED_SECONDS:.0f} s"
-            )
+            self._queue.retry_later(first.file.path, error)
         return True
 
-    def _know(self, position: FilePosition) -> None:
+    def _list(self) -> None:
+        """Lists the files, fails those that are gone, and plans what is to be done with the others."""
+        self._queue.list_files()
+        known = as_requested(self._owned.positions, self._followed.request.retries)
+        for missing in gone(self._queue.found, known):
+            self._record(self._copier.fail_gone(self._owned.writers[missing.partition], missing))
+        self._queue.plan(known, self._owned.writers.keys())
+        self._show()
+
+    def _copy(self, each: Work, ended: Callable[[], bool]) -> None:
+        writer = self._owned.writers[partition_of_file(each.file.path)]
+        before = each.known.place.rows if each.known else 0
+        with closing(self._copier.steps(each, writer, self._limit.size)) as steps:
+            for position in steps:
+                self._record(position)
+                rows, before = position.place.rows - before, position.place.rows
+                self._wait(rows, ended)
+                self._followed.poll()
+                if ended() or self._followed.request.paused:
+                    return
+
+    def _record(self, position: FilePosition) -> None:
         before = self._owned.positions.get(position.path)
         self._owned.positions[position.path] = position
         old_rows, old_bad = (before.place.rows, before.bad) if before and before.id == position.id else (0, 0)
@@ -236,25 +229,12 @@ class SourceInstance:
                 f"{position.path} has failed: {position.reason}",
                 hint=f"other files continue; `lozenge source retry {self._source.name} {position.path}` tries it again",
             )
-        self._show()
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now - self._listed_at < self._source.poll.total_seconds():
-            return
-        self._listed_at = now
-        try:
-            self._found = self._storage.complete(time.time_ns())
-        except OSError as error:
-            self._listed_at = now + _FAILED_SECONDS
-            logging.logger().error(
-                f"looking for files in {self._source.path}: {error.strerror or error}",
-                hint="make the folder, or name another one in source.toml",
-            )
-        self._show()
+        if time.monotonic() - self._shown_at >= self._source.poll.total_seconds():
+            self._show()
 
     def _show(self) -> None:
-        self._metrics.files(*counts(self._found, self._owned.positions, self._owned.writers.keys()))
+        self._shown_at = time.monotonic()
+        self._metrics.files(*counts(self._queue.found, self._owned.positions, self._owned.writers.keys()))
 
     def _wait(self, rows: int, ended: Callable[[], bool]) -> None:
         while (left := self._limit.seconds_left(rows)) > 0 and not ended():
