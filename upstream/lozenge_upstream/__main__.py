@@ -6,7 +6,7 @@ wrong, 3 no broker.
 """
 
 from lozenge.apps import UPSTREAM
-from lozenge.errors import Fenced, LozengeError
+from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
@@ -22,9 +22,7 @@ def main() -> int:
         settings, kafka = load(UpstreamSettings, KafkaSettings)
         run(settings, kafka)
     except LozengeError as error:
-        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
-        say(error.message, hint=error.hint, kind=type(error).__name__)
-        return error.exit_code
+        return logging.report(error)
     return 0
 
 

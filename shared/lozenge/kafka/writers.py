@@ -155,9 +155,14 @@ def exclusively(kafka: KafkaSettings, transactional_id: str, change: Callable[[T
         writer.fence()
         return change(writer)
 
-    # the jitter keeps two from fencing each other again and again
-    is_fenced = lambda error: isinstance(error, Fenced)  # noqa: E731
-    return retry(attempt, is_fenced, seconds=0, attempts=_ATTEMPTS, pause=0.1, jitter=1.0)
+    return retry(
+        attempt,
+        lambda error: isinstance(error, Fenced),
+        seconds=0,
+        attempts=_ATTEMPTS,
+        pause=0.1,
+        jitter=1.0,  # it keeps two from fencing each other again and again
+    )
 
 
 def _is_final(error: KafkaError) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from lozenge.errors import Fenced, LozengeError
 from lozenge.process.env_settings import this_start
 
 
@@ -41,6 +42,13 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     structlog.contextvars.bind_contextvars(app=app, instance=instance or this_start(), **context)
+
+
+def report(error: LozengeError) -> int:
+    """Logs the error that ends this process, as a warning if another process has replaced it; returns the exit code."""
+    say = logger().warning if isinstance(error, Fenced) else logger().error
+    say(error.message, hint=error.hint, kind=type(error).__name__)
+    return error.exit_code
 
 
 def _in_order(_logger: Any, _method: str, line: Any) -> Any:

@@ -13,10 +13,12 @@ import msgspec
 
 from lozenge.contracts.record import Record
 from lozenge.file_sources.definition import NAME, FileSource
+from lozenge.file_sources.topics import FILE_PARTITIONS
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Number = Annotated[int, msgspec.Meta(ge=1)]
-MOST_INSTANCES = 8
+MOST_INSTANCES = FILE_PARTITIONS
+"""Each file belongs to a partition, and each partition to one instance."""
 _KEY = re.compile(rf"({NAME})(?:/r([1-9][0-9]*))?")
 
 

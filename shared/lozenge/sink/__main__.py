@@ -8,7 +8,7 @@ broker.
 import argparse
 from pathlib import Path
 
-from lozenge.errors import Fenced, LozengeError, first_line
+from lozenge.errors import LozengeError, first_line
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
@@ -27,9 +27,7 @@ def main() -> int:
         settings, kafka = load(SinkSettings, KafkaSettings)
         run(given.folder, settings, kafka)
     except LozengeError as error:
-        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
-        say(error.message, hint=error.hint, kind=type(error).__name__)
-        return error.exit_code
+        return logging.report(error)
     except Exception as error:  # unexpected: the log has the whole stack
         logging.logger().critical(f"the sink failed: {type(error).__name__}: {first_line(error)}", exc_info=True)
         return 1

@@ -20,15 +20,15 @@ from confluent_kafka import Message
 from lozenge.contracts.dead_letters import MESSAGE
 from lozenge.contracts.topics import Topic
 from lozenge.file_sources.definition import Format
-from lozenge.file_sources.topics import FILE_PARTITIONS, positions_topic, topics_of
-from lozenge.kafka.compacted_topic import read_latest
+from lozenge.file_sources.topics import topics_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import retained
 from lozenge.kafka.writers import AcknowledgedWriter
-from lozenge.protocol import file_positions, source_requests
+from lozenge.protocol import source_requests
 from lozenge.protocol.file_positions import FilePosition, FileState
 from lozenge.protocol.source_requests import FileRetry, SourceRelease, SourceRequest, SourceRow
+from lozenge_deploy.operations.file_sources.requests import positions_of
 from lozenge_upstream.files.copying import ROW_HEADER
 from tests.upstream.files.samples import SUFFIXES, rows_of, source_of, write
 from tests.waiting import until
@@ -88,10 +88,7 @@ class Copied:
         return [_headers(each) for each in retained(self.kafka, topic, self.kafka.partitions)]
 
     def positions(self) -> dict[str, FilePosition]:
-        topic = positions_topic(self.kafka.topics, self.source.name).name
-        rows = read_latest(self.kafka, topic, range(FILE_PARTITIONS), check=file_positions.decode)
-        found = [file_positions.decode(row.key, row.value) for row in rows]
-        return {position.path: position for position in found}
+        return {position.path: position for position in positions_of(self.kafka, self.source.name)}
 
     def states(self) -> dict[str, FileState]:
         return {path.split(".")[0]: position.state for path, position in self.positions().items()}

@@ -5,7 +5,7 @@ It is configured by environment variables: `LOZENGE_FILES_*` (see `settings.py`)
 3 no broker.
 """
 
-from lozenge.errors import Fenced, LozengeError
+from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
@@ -21,9 +21,7 @@ def main() -> int:
         settings, kafka = load(FilesSettings, KafkaSettings)
         run(settings, kafka)
     except LozengeError as error:
-        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
-        say(error.message, hint=error.hint, kind=type(error).__name__)
-        return error.exit_code
+        return logging.report(error)
     return 0
 
 

@@ -67,18 +67,18 @@ class Copier:
             return
         begun = known or FilePosition(path, work.file.id, FileState.COPYING, instance=self._instance)
         if work.step is FileStep.FAIL:
-            yield self._failed_at(writer, begun, f"it changed after {begun.place.rows:,} of its rows were copied")
+            yield self._fail(writer, begun, _after(begun, "it changed"))
             return
         try:
             yield from self._copied(work.file.id, begun, writer, size)
         except FileNotFoundError:
-            yield self._failed_at(writer, begun, "it is gone")
+            yield self._fail(writer, begun, "it is gone")
         except UnreadableFile as error:
-            yield self._failed_at(writer, begun, str(error))
+            yield self._fail(writer, begun, str(error))
 
     def fail_gone(self, writer: TransactionalWriter, position: FilePosition) -> FilePosition:
         """Fails a file that is not there any more."""
-        return self._failed_at(writer, position, f"it is gone after {position.place.rows:,} of its rows were copied")
+        return self._fail(writer, position, _after(position, "it is gone"))
 
     def _copied(
         self, now: FileId, begun: FilePosition, writer: TransactionalWriter, size: Callable[[], int]
@@ -86,11 +86,11 @@ class Copier:
         """As `steps`; an error that is the file's leaves it failed at its last commit."""
         with self._storage.opened(begun.path) as file:
             if begun.id.digest and digest(file, begun.id.size) != begun.id.digest:
-                yield self._failed_at(writer, begun, f"it changed after {begun.place.rows:,} of its rows were copied")
+                yield self._fail(writer, begun, _after(begun, "it changed"))
                 return
             layout = self._reader.layout(file, self._source)
             if self._source.columns and (differs := drift(self._source.columns, layout.columns)):
-                yield self._failed_at(writer, begun, f"its columns differ: {'; '.join(differs)}")
+                yield self._fail(writer, begun, f"its columns differ: {'; '.join(differs)}")
                 return
             id = msgspec.structs.replace(now, digest=digest(file, now.size))
             position = msgspec.structs.replace(begun, id=id, state=FileState.COPYING, total=layout.rows, reason="")
@@ -104,11 +104,10 @@ class Copier:
             try:
                 piece = next(pieces)
             except UnreadableFile as error:
-                yield self._failed_at(writer, position, str(error))
+                yield self._fail(writer, position, str(error))
                 return
             if not self._is_unchanged(position):
-                reason = f"it changed after {position.place.rows:,} of its rows were copied"
-                yield self._failed_at(writer, position, reason)
+                yield self._fail(writer, position, _after(position, "it changed"))
                 return
             ended = not piece.rows and not piece.bad
             state = FileState.DONE if ended else FileState.COPYING
@@ -149,7 +148,7 @@ class Copier:
             partition = partition_of(path, self._targets.dead_letter_partitions)
             yield Record(self._targets.dead_letters, partition, path, row.value, headers)
 
-    def _failed_at(self, writer: TransactionalWriter, position: FilePosition, reason: str) -> FilePosition:
+    def _fail(self, writer: TransactionalWriter, position: FilePosition, reason: str) -> FilePosition:
         failed = self._moved(position, position.place, FileState.FAILED, position.bad, reason)
         writer.write([record(self._targets.positions, failed)])
         return failed
@@ -173,3 +172,7 @@ class Copier:
         else:
             self._storage.move(path, self._source.move_to)
         logger().info(f"{path} was copied: {self._source.after}")
+
+
+def _after(position: FilePosition, what: str) -> str:
+    return f"{what} after {position.place.rows:,} of its rows were copied"

@@ -6,7 +6,6 @@ answered, 1 failed, 2 it cannot be read.
 
 import json
 import sys
-from pathlib import Path
 
 from lozenge.errors import UsageError
 from lozenge.file_sources.definition import Complete, FileSource, Format
@@ -33,7 +32,7 @@ def answer(file: str, format: Format, delimiter: str) -> str:
 def main() -> int:
     """Answers, and returns the exit code."""
     file, format, delimiter = sys.argv[1:4]
-    return print_answer(lambda: answer(file if "/" in file else str(Path(file)), Format(format), delimiter))
+    return print_answer(lambda: answer(file, Format(format), delimiter))
 
 
 if __name__ == "__main__":

@@ -55,18 +55,8 @@ class JsonLinesFiles:
         self, file: BinaryIO, source: FileSource, place: Place, size: Callable[[], int]
     ) -> Generator[Piece, None, None]:
         """All lines from `place` on, without those that are blank."""
-        lines, number = Lines(file, place.offset, growing=source.appendable), place.rows
-        while True:
-            piece, most = Piece(place), size()
-            while len(piece.rows) + len(piece.bad) < most and (line := lines.next()) is not None:
-                if text := line.strip():
-                    row = _json_row(number, text, source.key)
-                    (piece.rows if isinstance(row, FileRow) else piece.bad).append(row)  # type: ignore[arg-type]
-                    number += 1
-            place = Place(rows=number, offset=lines.offset)
-            yield Piece(place, piece.rows, piece.bad)
-            if not piece.rows and not piece.bad:
-                return
+        lines = Lines(file, place.offset, growing=source.appendable)
+        yield from _pieces(lines, lines.next, lambda number, raw: _json_row(number, raw, source.key), place.rows, size)
 
 
 class CsvFiles:
@@ -82,21 +72,40 @@ class CsvFiles:
         """All rows from `place` on, without empty lines."""
         names, begin = _header(file, source)
         lines = Lines(file, place.offset or begin, growing=source.appendable)
-        number = place.rows
-        while True:
-            piece, most = Piece(place), size()
-            while len(piece.rows) + len(piece.bad) < most and (raw := _record(lines, source.delimiter)) is not None:
-                if raw.strip():
-                    row = _csv_row(number, raw, names, source)
-                    (piece.rows if isinstance(row, FileRow) else piece.bad).append(row)  # type: ignore[arg-type]
-                    number += 1
-            place = Place(rows=number, offset=lines.offset)
-            yield Piece(place, piece.rows, piece.bad)
-            if not piece.rows and not piece.bad:
-                return
+        yield from _pieces(
+            lines,
+            lambda: _record(lines, source.delimiter),
+            lambda number, raw: _csv_row(number, raw, names, source),
+            place.rows,
+            size,
+        )
 
 
-def _json_row(number: int, text: bytes, key: str) -> FileRow | BadRow:
+def _pieces(
+    lines: Lines,
+    record: Callable[[], bytes | None],
+    read: Callable[[int, bytes], FileRow | BadRow],
+    number: int,
+    size: Callable[[], int],
+) -> Generator[Piece, None, None]:
+    """What `read` makes of each `record` of the lines, from row `number` on; one that is blank is no row."""
+    while True:
+        rows, bad, most = list[FileRow](), list[BadRow](), size()
+        while len(rows) + len(bad) < most and (raw := record()) is not None:
+            if raw.strip():
+                row = read(number, raw)
+                if isinstance(row, FileRow):
+                    rows.append(row)
+                else:
+                    bad.append(row)
+                number += 1
+        yield Piece(Place(rows=number, offset=lines.offset), rows, bad)
+        if not rows and not bad:
+            return
+
+
+def _json_row(number: int, line: bytes, key: str) -> FileRow | BadRow:
+    text = line.strip()
     if len(text) > MOST_BYTES:
         return BadRow(number, text[:MOST_BYTES], f"the line has more than {MOST_BYTES:,} bytes")
     try:

@@ -5,7 +5,9 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -111,9 +113,6 @@ def _opened(place: str) -> tuple[pafs.FileSystem, str]:
 
 
 def _absolute(place: str) -> str:
-    from pathlib import Path
-    from urllib.parse import quote
-
     return quote(str(Path(place).absolute()))
 
 

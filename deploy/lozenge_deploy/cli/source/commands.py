@@ -259,7 +259,8 @@ def _make(
     request = next(row for row in made if isinstance(row, SourceRequest))
     speed = f"{request.rate:g} rows a second" if request.rate else "no limit of speed"
     phase = "paused" if request.paused else "running"
-    said = f"r{request.release}, {request.instances} instance{'s'[: request.instances > 1]}, {speed}, {phase}"
+    many = f"{request.instances} instance{'s' if request.instances > 1 else ''}"
+    said = f"r{request.release}, {many}, {speed}, {phase}"
     row = {"source": name, "release": request.release, "instances": request.instances, "rate": request.rate}
     more = {"paused": request.paused, "retries": sorted(request.retries)}
     say(f"{name}: {'would be ' if dry_run else ''}{said}", {**row, **more}, output)
