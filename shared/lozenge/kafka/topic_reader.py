@@ -69,21 +69,26 @@ def read(
 def read_log(kafka: KafkaSettings, topic: str, kind: type[T], begin: int = 0) -> list[T]:
     """Every entry of a log in one partition from offset `begin` on, the oldest first; none if there is no such topic.
 
-    Entries are `kind` as JSON; any other record is logged and skipped. Raises BrokerUnavailable.
+    The read is settled: a process finds what it has committed itself. Entries are `kind` as JSON; any other record is
+    logged and skipped. Raises BrokerUnavailable.
     """
     if topic not in partitions(kafka):
         return []
     decoder = msgspec.json.Decoder(kind)
-    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in retained(kafka, topic, 1, begin))
+    found = retained(kafka, topic, 1, begin, settled=True)
+    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in found)
     return [row for row in rows if row is not None]
 
 
-def retained(kafka: KafkaSettings, topic: str, count: int, begin: int = 0) -> Iterator[Message]:
+def retained(
+    kafka: KafkaSettings, topic: str, count: int, begin: int = 0, *, settled: bool = False
+) -> Iterator[Message]:
     """Every committed record that `topic` still has, in each partition from offset `begin` on.
 
-    Raises BrokerUnavailable.
+    `settled` as in `read`. Raises BrokerUnavailable.
     """
-    yield from read(kafka, topic, {p: max(begin, earliest) for p, (earliest, _) in bounds(kafka, topic, count).items()})
+    starts = {p: max(begin, earliest) for p, (earliest, _) in bounds(kafka, topic, count).items()}
+    yield from read(kafka, topic, starts, settled=settled)
 
 
 def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int, int]]:

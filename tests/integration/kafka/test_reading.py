@@ -11,7 +11,7 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, record_at, tail
+from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, read_log, record_at, tail
 from lozenge_deploy.observe.topic_tail import latest
 
 pytestmark = pytest.mark.integration
@@ -101,6 +101,22 @@ def test_a_settled_read_has_what_a_transaction_writes_that_was_open_when_it_bega
         wait([reading], timeout=1)
         producer.commit_transaction()
         assert reading.result(60) == [b"after", b"after"]
+
+
+def test_a_log_is_read_with_the_entry_whose_transaction_was_about_to_end(kafka: KafkaSettings) -> None:
+    topic = "read-a-log"
+    ensure_topics(kafka, [Topic(topic, 1)])
+    producer = Producer(kafka.client(transactional_id=topic))
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"1", partition=0)
+    assert producer.flush(30) == 0
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read_log, kafka, topic, int)
+        # a read that does not wait would end meanwhile, without the entry
+        wait([reading], timeout=1)
+        producer.commit_transaction()
+        assert reading.result(60) == [1]
 
 
 def test_a_record_is_shown_whatever_its_producer_takes_for_a_timestamp(kafka: KafkaSettings) -> None:
