@@ -17,6 +17,7 @@ from lozenge_deploy.local.ports import LOOPBACK
 from lozenge_deploy.releases.uv import made_once
 
 SETTINGS = Path(__file__).with_name("broker.properties")
+_LOGGING = Path(__file__).with_name("broker.log4j2.properties")
 _CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant suffices for one node
 _UNUSED_PORTS = 1, 2
 """Where the node would listen in whose name a folder is formatted; a format needs them and keeps neither."""
@@ -32,6 +33,11 @@ def java_command(main: str, *arguments: str, jvm: Iterable[str] = ()) -> list[st
         main,
         *arguments,
     ]
+
+
+def logging_options(log: Path) -> list[str]:
+    """The options of a JVM that logs into the file `log`."""
+    return [f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlozenge.broker.log={log}"]
 
 
 def archive(class_path: Sequence[Path]) -> ClassDataArchive:

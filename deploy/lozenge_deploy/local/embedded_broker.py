@@ -18,11 +18,10 @@ from confluent_kafka.admin import AdminClient
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.process.retries import retry
-from lozenge_deploy.local.broker_jvm import SETTINGS, copy_formatted, format_folder, java_command
+from lozenge_deploy.local.broker_jvm import SETTINGS, copy_formatted, format_folder, java_command, logging_options
+from lozenge_deploy.local.broker_session import end_session, was_killed
 from lozenge_deploy.local.ports import LOOPBACK, free_ports
 from lozenge_deploy.supervision.child import Child
-
-_LOGGING = Path(__file__).with_name("broker.log4j2.properties")
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class EmbeddedBroker:
         self.kill()
 
     def kill(self) -> None:
-        """Kills it, like a power failure; the next `start` recovers its data."""
+        """Kills it, like a power failure; the next `start` recovers its data, with every transaction whole."""
         if self._process:
             self._process.end()
         if self._claim:
@@ -166,8 +165,9 @@ class EmbeddedBroker:
         properties.chmod(0o600)
         if not (self.data / "topics" / "meta.properties").exists():
             self._format(properties)
-        logging = f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlozenge.broker.log={self.log}"
-        options = [f"-Xmx{self._heap_mb}m", *logging, *self._jvm_options]
+        if was_killed(self.data / "topics"):
+            end_session(self.data, self._claim.fileno())
+        options = [f"-Xmx{self._heap_mb}m", *logging_options(self.log), *self._jvm_options]
         with (self.data / "broker.out").open("wb") as out:
             self._process = Child(
                 java_command("kafka.Kafka", str(properties), jvm=options),

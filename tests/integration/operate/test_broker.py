@@ -6,8 +6,11 @@ import ipaddress
 import os
 import signal
 import socket
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -21,11 +24,12 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.record import Record
+from lozenge.contracts.topics import Topic
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.kafka.group_offsets import ConsumerGroup
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import read
+from lozenge.kafka.topic_reader import open_transactions, read
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge_deploy.control.leader_election import Leadership, LeaseTiming
@@ -81,6 +85,35 @@ def test_records_survive_a_stop_and_a_kill_and_clients_continue(own: EmbeddedBro
     shipper.unfollow(log)
     _ship_until(shipper, lambda: not shipper.following())
     assert _shipped(kafka) == ["at first", "without a broker 0", "without a broker 1"]
+
+
+def test_no_transaction_hangs_after_a_kill_and_each_is_whole(own: EmbeddedBroker) -> None:
+    topic, kafka, begun = "killed-while-committing", KafkaSettings(bootstrap=own.bootstrap), threading.Barrier(5)
+    ensure_topics(kafka, [Topic(topic, 8)])
+
+    def commit_until_killed(writer: int) -> None:
+        producer = Producer(kafka.client(transactional_id=f"{topic}-{writer}", linger_ms=0), logger=SILENT)
+        producer.init_transactions(30)
+        for number in count():
+            producer.begin_transaction()
+            for partition in range(8):
+                producer.produce(topic, f"{writer} {number}".encode(), partition=partition)
+            producer.commit_transaction(5)
+            if number == 10:
+                begun.wait(60)
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(commit_until_killed, writer) for writer in range(4)]
+        begun.wait(60)
+        own.kill()
+        assert all(isinstance(writer.exception(60), KafkaException) for writer in writers)
+    own.start()
+    for writer in range(4):
+        TransactionalWriter(kafka, f"{topic}-{writer}").fence()
+    wait_for(lambda: not open_transactions(kafka, topic, range(8)), "the end of every transaction")
+    found = Counter(message.value() for message in read(kafka, topic, dict.fromkeys(range(8), 0)))
+    assert len(found) >= 4 * 11
+    assert set(found.values()) == {8}
 
 
 def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_session(own: EmbeddedBroker) -> None:
