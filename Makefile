@@ -144,6 +144,11 @@ archive-kills: .venv/.ready ## kill a sink while records flow and files are merg
 	@SINK_EVENTS=$${SINK_EVENTS:-2000000} SINK_KILLS=$${SINK_KILLS:-20} $(PYTEST) -q -s -p lozenge.testing.plugin \
 		tests/integration/sink/test_kill_campaign.py $(ARGS)
 
+.PHONY: cache-kills
+cache-kills: .venv/.ready ## kill caches and their servers while records flow; CACHE_EVENTS=2000000 CACHE_KILLS=50
+	@CACHE_EVENTS=$${CACHE_EVENTS:-1000000} CACHE_KILLS=$${CACHE_KILLS:-50} CACHE_SERVER_KILLS=$${CACHE_SERVER_KILLS:-10} \
+		$(PYTEST) -q -s -p lozenge.testing.plugin tests/integration/sink/test_caching.py $(ARGS)
+
 .PHONY: file-kills
 file-kills: .venv/.ready ## kill file sources while they copy; FILE_ROWS=20000000 FILE_FILES=200 FILE_KILLS=50
 	@FILE_ROWS=$${FILE_ROWS:-2000000} FILE_FILES=$${FILE_FILES:-100} FILE_KILLS=$${FILE_KILLS:-25} \

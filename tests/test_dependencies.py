@@ -74,4 +74,4 @@ def test_a_distribution_declares_what_it_imports_and_little_else(name: str) -> N
 def test_the_platform_needs_the_library_of_its_own_version() -> None:
     library, platform = (project(file) for file, _ in DISTRIBUTIONS.values())
     assert library["version"] == platform["version"]
-    assert f"lozenge[archive,job]=={library['version']}" in platform["dependencies"]
+    assert f"lozenge[archive,cache,job]=={library['version']}" in platform["dependencies"]

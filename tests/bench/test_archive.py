@@ -16,17 +16,17 @@ from lozenge.archive.archived_topics import ArchivedTopic, archived_topics
 from lozenge.archive.columns import rows_of
 from lozenge.archive.delta_table import ArchiveTable
 from lozenge.archive.queries import ArchiveQueries
-from lozenge.archive.sink_declaration import SinkDeclaration
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds
 from lozenge.process.usage import Meter
 from lozenge.sink.decoded_batch import Ranges, RecordReader
 from lozenge.sink.spark_reader import SparkReader
+from lozenge.sink_declarations.archive_sink import ArchiveSink
 from tests.plain_loop import PlainLoop
 from tests.streams import AUTH
 
-SINK = SinkDeclaration(name="bench", kind="archive", title="Bench", owner="tests")
+SINK = ArchiveSink(name="bench", kind="archive", title="Bench", owner="tests")
 ROWS, PASSES, WARM_UP = 100_000, 9, 4
 """Rows of a commit, about 64 MB; commits; and how many of them are not counted, because Java still compiles."""
 

@@ -18,7 +18,7 @@ from lozenge_downstream.model import ReceivedAlert, ReceivedRecord
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store, tables
-from tests.downstream.postgres import database, server
+from tests.postgres import database, server
 
 TOPICS = Topics()
 ALERT = Codec.of("alert")

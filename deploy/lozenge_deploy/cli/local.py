@@ -99,11 +99,16 @@ def _sinks(names: list[str] | None) -> list[str] | None:
     """The sinks of these names, each declared as it should be; None for what is requested already."""
     if not names:
         return None
-    from lozenge.archive.sink_declaration import sink_named
+    from lozenge.sink_declarations.cache_sink import CacheSink
+    from lozenge.sink_declarations.project import sink_named
     from lozenge.streams.project import streams_folder
 
     project = streams_folder().parents[1]
-    return sorted({sink_named(project, name).name for name in names})
+    sinks = {name: sink_named(project, name) for name in names}
+    for sink in sinks.values():
+        if isinstance(sink, CacheSink):
+            sink.address()  # a variable that is missing is missed here, and not in a log
+    return sorted(sinks)
 
 
 def _sound(file: str | None) -> str | None:

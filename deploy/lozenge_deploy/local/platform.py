@@ -18,7 +18,6 @@ from types import MappingProxyType
 
 from lozenge.apps import sink_app
 from lozenge.archive.settings import ARCHIVE_VARIABLE
-from lozenge.archive.sink_declaration import SINKS
 from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -27,6 +26,7 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.process.waiting import wait_until
+from lozenge.sink_declarations.project import SINKS
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import common_keys, merged_topics
 from lozenge.streams.project import STREAMS_VARIABLE, Streams

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lozenge.archive.columns import columns_of, raw_columns
-from lozenge.archive.sink_declaration import Records, SinkDeclaration
 from lozenge.contracts.schemas import Schema, newest, packaged
 from lozenge.contracts.topic_patterns import app_of_dead_letters, detector_of
 from lozenge.contracts.topics import Topics
+from lozenge.sink_declarations.archive_sink import ArchiveSink, Records
 from lozenge.streams.definition import StreamDefinition
 
 
@@ -41,7 +41,7 @@ class ArchivedTopic:
 
 
 def archived_topics(
-    sink: SinkDeclaration, topics: Topics, streams: Iterable[StreamDefinition], existing: Mapping[str, int]
+    sink: ArchiveSink, topics: Topics, streams: Iterable[StreamDefinition], existing: Mapping[str, int]
 ) -> list[ArchivedTopic]:
     """What a sink takes of the topics that exist, with their partitions, by name."""
     found = [*_events(sink, topics, streams, existing), *_contracts(sink, topics, existing)]
@@ -49,7 +49,7 @@ def archived_topics(
 
 
 def _events(
-    sink: SinkDeclaration, topics: Topics, streams: Iterable[StreamDefinition], existing: Mapping[str, int]
+    sink: ArchiveSink, topics: Topics, streams: Iterable[StreamDefinition], existing: Mapping[str, int]
 ) -> Iterator[ArchivedTopic]:
     if Records.EVENTS not in sink.records:
         return
@@ -62,7 +62,7 @@ def _events(
             )
 
 
-def _contracts(sink: SinkDeclaration, topics: Topics, existing: Mapping[str, int]) -> Iterator[ArchivedTopic]:
+def _contracts(sink: ArchiveSink, topics: Topics, existing: Mapping[str, int]) -> Iterator[ArchivedTopic]:
     for topic, partitions in existing.items():
         found = _named(topics, topic)
         if found is not None and found[0] in sink.records:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from lozenge.archive.columns import BUCKET, DAY, OFFSET, PARTITION
 from lozenge.archive.data_files import ROW_GROUP, DataFile, write
-from lozenge.archive.settings import FILE_MB, MEGABYTE
+from lozenge.archive.settings import MEGABYTE
+from lozenge.sink_declarations.archive_sink import FILE_MB
 
 FILE_BYTES = FILE_MB * MEGABYTE
 MANY_FILES = 100

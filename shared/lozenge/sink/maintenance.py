@@ -7,8 +7,8 @@ from lozenge.archive.archived_topics import ArchivedTopic
 from lozenge.archive.compaction import SmallFiles, merged, to_merge
 from lozenge.archive.delta_table import ArchiveTable, days_before
 from lozenge.archive.settings import MEGABYTE
-from lozenge.archive.sink_declaration import SinkDeclaration
 from lozenge.process.logging import logger
+from lozenge.sink_declarations.archive_sink import ArchiveSink
 
 CLOSED_AFTER = timedelta(hours=1)
 """A day is over for compaction so long after its end: by then its last records are archived."""
@@ -20,7 +20,7 @@ VACUUM_EVERY = timedelta(hours=24)
 class Maintenance:
     """The upkeep of one table, one step at a time, by the thread that commits to it."""
 
-    def __init__(self, topic: ArchivedTopic, table: ArchiveTable, sink: SinkDeclaration) -> None:
+    def __init__(self, topic: ArchivedTopic, table: ArchiveTable, sink: ArchiveSink) -> None:
         self._table, self._file_bytes = table, sink.file_mb * MEGABYTE
         self._keep = sink.retention.get(topic.records)
         self._looked_at: datetime | None = None

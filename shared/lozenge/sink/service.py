@@ -3,16 +3,18 @@
 from contextlib import closing
 from pathlib import Path
 
-from lozenge.archive.sink_declaration import read_sink
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.sink.settings import SinkSettings
+from lozenge.sink_declarations.archive_sink import ArchiveSink
+from lozenge.sink_declarations.cache_sink import CacheSink
+from lozenge.sink_declarations.project import read_sink
 from lozenge.streams.project import Streams
 
 RESULT_SHARE = 2
@@ -20,17 +22,46 @@ RESULT_SHARE = 2
 
 
 def run(folder: Path, settings: SinkSettings, kafka: KafkaSettings) -> None:
-    """Runs the sink that `folder` declares until SIGTERM or SIGINT, then commits what the topics have by then.
+    """Runs the sink that `folder` declares until SIGTERM or SIGINT. A restart begins where its tables or its cache end.
 
-    The last process that starts is the one that runs: an earlier one is fenced by the broker and by the tables.
-
-    Raises ConfigError, BrokerUnavailable or TopicError before anything is read, Fenced once another process runs the
-    same sink, and SparkGone. A restart begins where the tables end.
+    Raises ConfigError, BrokerUnavailable or TopicError before anything is read, and later what its kind raises.
     """
     stop = StopSignal()
     sink, streams = read_sink(folder), Streams.load()
     logging.configure(sink.app, instance=settings.instance)
     ensure_topics(kafka, [kafka.topics.dead_letter_topic(sink.app)])
+    metrics = SinkMetrics(sink.app, settings.instance)
+    if isinstance(sink, CacheSink):
+        _cache(sink, streams, kafka, metrics, stop)
+    else:
+        _archive(sink, streams, settings, kafka, metrics, stop)
+    logging.logger().info(f"{sink.app} stopped")
+
+
+def _cache(sink: CacheSink, streams: Streams, kafka: KafkaSettings, metrics: SinkMetrics, stop: StopSignal) -> None:
+    """Any number of processes share the partitions; raises as `CacheInstance.run` does."""
+    from lozenge.cache.cached_topic import cached_topic
+    from lozenge.cache.stores import store_of
+    from lozenge.sink.cache_instance import CacheInstance
+
+    topic = cached_topic(sink, kafka, {each.name: each for each in streams.definitions}, partitions(kafka))
+    with closing(store_of(sink)) as store, Reporter(metrics, kafka):
+        CacheInstance(sink, topic, store, kafka, metrics).run(stop)
+
+
+def _archive(
+    sink: ArchiveSink,
+    streams: Streams,
+    settings: SinkSettings,
+    kafka: KafkaSettings,
+    metrics: SinkMetrics,
+    stop: StopSignal,
+) -> None:
+    """At the end it commits what the topics have by then.
+
+    The last process that starts is the one that runs: an earlier one is fenced by the broker and by the tables. Raises
+    Fenced once another process runs the same sink, and SparkGone.
+    """
     from lozenge.sink.sink_loop import SinkLoop
     from lozenge.sink.spark_reader import SparkReader  # Spark is imported only once it is needed
     from lozenge.sink.topic_sink import Committing
@@ -40,7 +71,6 @@ def run(folder: Path, settings: SinkSettings, kafka: KafkaSettings) -> None:
     memory_mb = settings.memory_mb
     request = SessionRequest(sink.app, settings.cores, memory_mb, result_mb=memory_mb // RESULT_SHARE)
     spark = sessions.start(request)
-    metrics = SinkMetrics(sink.app, settings.instance)
     writer = TransactionalWriter(kafka, sink.app)
     with (
         sessions.held(spark, "archiving", lambda: stop.requested),
@@ -50,4 +80,3 @@ def run(folder: Path, settings: SinkSettings, kafka: KafkaSettings) -> None:
         writer.fence()
         shared = Committing(kafka, sink.app, SparkReader(spark, kafka, sink.app), committed, writer)
         SinkLoop(sink, streams.definitions, settings.archive, shared, metrics).run(stop)
-    logging.logger().info(f"{sink.app} stopped")

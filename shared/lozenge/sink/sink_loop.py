@@ -7,7 +7,6 @@ from pathlib import Path
 
 from lozenge.archive.archived_topics import ArchivedTopic, archived_topics
 from lozenge.archive.delta_table import ArchiveTable, Ends
-from lozenge.archive.sink_declaration import SinkDeclaration
 from lozenge.errors import ConfigError, OffsetsLost, SchemaError
 from lozenge.kafka.topic_admin import partitions
 from lozenge.metrics.app_metrics import SinkMetrics
@@ -16,6 +15,7 @@ from lozenge.process.shutdown import Stop
 from lozenge.sink.commit_plan import CommitLimits
 from lozenge.sink.maintenance import Maintenance
 from lozenge.sink.topic_sink import Committing, TopicSink
+from lozenge.sink_declarations.archive_sink import ArchiveSink
 from lozenge.streams.definition import StreamDefinition
 
 DISCOVER_SECONDS = 30.0
@@ -28,7 +28,7 @@ class SinkLoop:
 
     def __init__(
         self,
-        sink: SinkDeclaration,
+        sink: ArchiveSink,
         streams: Sequence[StreamDefinition],
         archive: Path,
         shared: Committing,

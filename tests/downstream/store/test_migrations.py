@@ -18,7 +18,7 @@ from lozenge.errors import Fatal
 from lozenge_downstream.store import Store
 from lozenge_downstream.store.migrations import configured
 from lozenge_downstream.store.tables import metadata
-from tests.downstream.postgres import database
+from tests.postgres import database
 
 INDEXES = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",

@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 
 from tests.brokers import Broker, own_platform
-from tests.downstream.postgres import database, server
 from tests.integration.downstream.notifier_process import STATUSES, NotifierProcess
 from tests.integration.downstream.notifying import ALL_CARDS, DEADLINE_SECONDS, NAMED, World, world_of
+from tests.postgres import database, server
 
 pytestmark = pytest.mark.integration
 

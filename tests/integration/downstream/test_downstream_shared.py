@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from tests.downstream.postgres import database, server
 from tests.integration.downstream.notifying import STOP_SECONDS, World, world_of
+from tests.postgres import database, server
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from lozenge.archive.archived_topics import ArchivedTopic, archived_topics
 from lozenge.archive.delta_table import ArchiveTable
 from lozenge.archive.queries import tables_in
-from lozenge.archive.sink_declaration import SinkDeclaration
 from lozenge.archive.verification import PartitionProof
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
@@ -19,6 +18,7 @@ from lozenge.sink.commit_plan import CommitLimits
 from lozenge.sink.decoded_batch import RecordReader
 from lozenge.sink.spark_reader import SparkReader
 from lozenge.sink.topic_sink import Committing, TopicSink
+from lozenge.sink_declarations.archive_sink import ArchiveSink
 from lozenge_deploy.observe.archive_report import proofs
 from tests.integration import clients
 from tests.streams import AUTH
@@ -27,19 +27,19 @@ LIMITS = CommitLimits(60.0, 64)
 AT_ONCE = float("inf")
 
 
-def declared(name: str, **more: object) -> SinkDeclaration:
+def declared(name: str, **more: object) -> ArchiveSink:
     """A sink that commits every second, into four buckets."""
     given = {"name": name, "kind": "archive", "title": "All", "owner": "tests", "buckets": 4, "commit_every": "1s"}
-    return SinkDeclaration.model_validate(given | more)
+    return ArchiveSink.model_validate(given | more)
 
 
-def topics_of(kafka: KafkaSettings, sink: SinkDeclaration) -> dict[str, ArchivedTopic]:
+def topics_of(kafka: KafkaSettings, sink: ArchiveSink) -> dict[str, ArchivedTopic]:
     """What it takes of the broker, by view."""
     return {each.view: each for each in archived_topics(sink, kafka.topics, [AUTH], partitions(kafka))}
 
 
 @contextmanager
-def sharing(kafka: KafkaSettings, sink: SinkDeclaration, reader: RecordReader) -> Iterator[Committing]:
+def sharing(kafka: KafkaSettings, sink: ArchiveSink, reader: RecordReader) -> Iterator[Committing]:
     """What the sinks of all topics share; the last one that enters it may write."""
     ensure_topics(kafka, [kafka.topics.dead_letter_topic(sink.app)])
     with ExitStack() as stack:
@@ -50,18 +50,18 @@ def sharing(kafka: KafkaSettings, sink: SinkDeclaration, reader: RecordReader) -
 
 
 def sink_of(
-    topic: ArchivedTopic, sink: SinkDeclaration, archive: Path, shared: Committing, limits: CommitLimits = LIMITS
+    topic: ArchivedTopic, sink: ArchiveSink, archive: Path, shared: Committing, limits: CommitLimits = LIMITS
 ) -> TopicSink:
     """The sink of one topic."""
     return TopicSink(topic, table_of(topic, sink, archive), shared, limits)
 
 
-def table_of(topic: ArchivedTopic, sink: SinkDeclaration, archive: Path) -> ArchiveTable:
+def table_of(topic: ArchivedTopic, sink: ArchiveSink, archive: Path) -> ArchiveTable:
     """The table of one topic."""
     return ArchiveTable.open(archive / topic.topic, topic.topic, topic.view, topic.columns, sink.buckets)
 
 
-def spark_reader(spark: SparkSession, kafka: KafkaSettings, sink: SinkDeclaration) -> SparkReader:
+def spark_reader(spark: SparkSession, kafka: KafkaSettings, sink: ArchiveSink) -> SparkReader:
     """The reader of a sink's process."""
     return SparkReader(spark, kafka, sink.app)
 

@@ -1,7 +1,7 @@
 from lozenge.archive.archived_topics import archived_topics
-from lozenge.archive.sink_declaration import Records, SinkDeclaration
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
+from lozenge.sink_declarations.archive_sink import ArchiveSink, Records
 from tests.streams import AUTH
 
 TOPICS = Topics("team.")
@@ -20,9 +20,9 @@ EXISTING = {
 }
 
 
-def sink(**declared: object) -> SinkDeclaration:
+def sink(**declared: object) -> ArchiveSink:
     given = {"name": "archive", "kind": "archive", "title": "All", "owner": "platform"} | declared
-    return SinkDeclaration.model_validate(given)
+    return ArchiveSink.model_validate(given)
 
 
 def views(**declared: object) -> list[str]:

@@ -2,16 +2,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from lozenge.archive.archived_topics import archived_topics
-from lozenge.archive.sink_declaration import SinkDeclaration
 from lozenge.contracts.topics import Topics
 from lozenge.sink.maintenance import EVERY, Maintenance, closed_before, oldest_kept
+from lozenge.sink_declarations.archive_sink import ArchiveSink
 from tests.archive_rows import DAY, NOW, positions, rows, table_in
 from tests.streams import AUTH
 
 
 def upkeep(folder: Path, **declared: object) -> Maintenance:
     given = {"name": "archive", "kind": "archive", "title": "All", "owner": "platform"} | declared
-    sink = SinkDeclaration.model_validate(given)
+    sink = ArchiveSink.model_validate(given)
     [topic] = archived_topics(sink, Topics(), [AUTH], {AUTH.events(Topics()): 4})
     return Maintenance(topic, table_in(folder), sink)
 

@@ -42,7 +42,7 @@ def switch_sink(folder: Path, app: str, verb: str, limit: float | None, dry_run:
     request(folder, sinks=sinks, paused=paused)
     if limit is not None and _programs(folder) is not None:
         _await(folder, app, limit, runs=verb == "resume")
-    say(f"{app}: {verb} done; it begins where its tables end", row, output)
+    say(f"{app}: {verb} done; it continues at its position", row, output)
 
 
 def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:

@@ -3,18 +3,21 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.archive.sink_declaration import Records, SinkDeclaration, read_sink, sink_named, sinks_in
 from lozenge.errors import ConfigError, UsageError
+from lozenge.sink_declarations.archive_sink import ArchiveSink, Records
+from lozenge.sink_declarations.project import read_sink, sink_named, sinks_in
 
 GOOD = 'kind = "archive"\ntitle = "All topics"\nowner = "platform"\n'
 PROJECT = Path(__file__).parents[3]
 
 
-def declared(folder: Path, text: str) -> SinkDeclaration:
+def declared(folder: Path, text: str) -> ArchiveSink:
     home = folder / "downstream" / "sinks" / "cold"
     home.mkdir(parents=True)
     (home / "sink.toml").write_text(text)
-    return read_sink(home)
+    found = read_sink(home)
+    assert isinstance(found, ArchiveSink)
+    return found
 
 
 def test_what_is_not_declared_has_a_default(tmp_path: Path) -> None:
@@ -34,11 +37,11 @@ def test_every_problem_is_named_at_once_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         declared(
             tmp_path,
-            'kind = "cache"\ntitle = " "\nowner = "x"\nbuckets = 0\nfile = 1\nname = "y"\n[retention]\nevents = "1h"\n',
+            'kind = "archive"\ntitle = " "\nowner = "x"\nbuckets = 0\nfile = 1\nname = "y"\n'
+            '[retention]\nevents = "1h"\n',
         )
     found = "\n".join(refused.value.problems)
     for place in (
-        "line 1: kind",
         "line 2: title",
         "line 4: buckets",
         "line 5: file",
@@ -48,7 +51,7 @@ def test_every_problem_is_named_at_once_with_its_line(tmp_path: Path) -> None:
         assert place in found
 
 
-@pytest.mark.parametrize(("text", "problem"), [("kind = ", "not TOML"), ("", "owner")])
+@pytest.mark.parametrize(("text", "problem"), [("kind = ", "not TOML"), ("", "kind"), ('kind = "hot"', "line 1: kind")])
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         declared(tmp_path, text)
@@ -63,4 +66,6 @@ def test_a_folder_without_a_declaration_and_an_unknown_sink_are_named(tmp_path: 
 
 
 def test_the_archive_of_this_project_takes_every_kind_of_record() -> None:
-    assert sink_named(PROJECT, "archive").records == tuple(Records)
+    found = sink_named(PROJECT, "archive")
+    assert isinstance(found, ArchiveSink)
+    assert found.records == tuple(Records)

@@ -1,11 +1,14 @@
 """A real PostgreSQL for tests, from a package with its binaries: no Docker, nothing else installed."""
 
+import os
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from lozenge_deploy.supervision.child import leash
@@ -28,6 +31,17 @@ def server(folder: Path) -> Iterator[Any]:
             yield running
         finally:
             running.cleanup()
+
+
+def kill(running: Any) -> None:
+    """Kills a server as a power failure does, and starts it again on its data."""
+    pid = running.get_pid()
+    assert pid
+    children = psutil.Process(pid).children(recursive=True)
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], 30)
+    psutil.wait_procs(children, 30)
+    running.ensure_postgres_running()
 
 
 def database(running: Any, name: str, template: str = "template1") -> str:

@@ -1,0 +1,210 @@
+"""A cache under kills of its instances and of its server: after catching up each key has its latest record.
+
+`make cache-kills` runs it longer: CACHE_EVENTS, CACHE_KILLS and CACHE_SERVER_KILLS say how many. The server of Redis's
+kind also loses its last seconds, as a failover to a replica may.
+"""
+
+import json
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+import pytest
+
+from lozenge.errors import DecodeError
+from lozenge.kafka.group_offsets import committed
+from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import bounds, retained
+from lozenge.process.waiting import wait_until
+from tests import postgres
+from tests.bench.backlog import write
+from tests.brokers import Broker, own_platform
+from tests.integration.harness import EVENT, event
+from tests.integration.job.killing import process_of
+from tests.streams import AUTH
+from tests.valkey import Valkey
+
+EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "3"))
+SERVER_KILLS = int(os.environ.get("CACHE_SERVER_KILLS", "2"))
+CARDS = 499
+SEED, POISON = 7, 997
+START_SECONDS, SECONDS = 60.0, 3_600.0
+
+
+class Server(Protocol):
+    """A server of the cache `killed`, which can be killed, with or without what it has got last."""
+
+    url: str
+
+    def kill(self, *, loses: bool) -> None:
+        """Kills it and starts it again; with `loses` as it was some time ago."""
+
+    def remember(self) -> None:
+        """What a later loss leaves."""
+
+    def read(self) -> dict[str, str]:
+        """The JSON of each key."""
+
+    def reached(self) -> int:
+        """The sum of the positions."""
+
+
+class RedisServer:
+    def __init__(self, folder: Path) -> None:
+        self._valkey, self._copy = Valkey(folder / "valkey"), folder / "copy"
+        self.url = self._valkey.url
+        self._valkey.start()
+
+    def remember(self) -> None:
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._valkey.folder, self._copy)
+
+    def kill(self, *, loses: bool) -> None:
+        self._valkey.kill()
+        if loses and self._copy.exists():
+            shutil.rmtree(self._valkey.folder)
+            shutil.copytree(self._copy, self._valkey.folder)
+        self._valkey.start()
+
+    def read(self) -> dict[str, str]:
+        with self._client() as client:
+            return {key[9:]: client.hget(key, "value") for key in client.scan_iter("{killed}:*")}
+
+    def reached(self) -> int:
+        with self._client() as client:
+            return sum(int(each.split()[2]) for each in client.hgetall("{killed}/positions").values())
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        client: Any = self._valkey.client()
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def close(self) -> None:
+        self._valkey.kill()
+
+
+class PostgresServer:
+    def __init__(self, running: Any) -> None:
+        self._running = running
+        self.url = postgres.database(running, "killed").replace("+psycopg", "")
+
+    def remember(self) -> None:
+        """Its transactions are on disk."""
+
+    def kill(self, *, loses: bool) -> None:
+        postgres.kill(self._running)
+
+    def read(self) -> dict[str, str]:
+        with psycopg.connect(self.url) as connection:
+            return dict(connection.execute("SELECT key, value::text FROM lozenge_cache.killed").fetchall())
+
+    def reached(self) -> int:
+        with psycopg.connect(self.url) as connection:
+            if not connection.execute("SELECT to_regclass('lozenge_cache.positions')").fetchall()[0][0]:
+                return 0
+            asked = 'SELECT coalesce(sum("offset"), 0) FROM lozenge_cache.positions'
+            return int(connection.execute(asked).fetchall()[0][0])
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> Iterator[KafkaSettings]:
+    """A platform of the test's own: each cache has its group."""
+    with own_platform(broker) as platform:
+        announce(platform, [AUTH.event_schema])
+        yield platform
+
+
+@pytest.fixture(params=["redis", "postgresql"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    if request.param == "redis":
+        valkey = RedisServer(tmp_path)
+        yield valkey
+        valkey.close()
+        return
+    with postgres.server(tmp_path / "postgres") as running:
+        yield PostgresServer(running)
+
+
+def records() -> Iterator[tuple[bytes, bytes | None]]:
+    for number in range(EVENTS):
+        card = f"card_{number * 31 % CARDS}"
+        yield card.encode(), EVENT.encode(event(number, card=card)) if number % POISON else b"no event"
+
+
+def truth(kafka: KafkaSettings, topic: str) -> dict[str, str]:
+    """The id of the last event of each card, by a reader that knows no cache."""
+    found: dict[str, str] = {}
+    for message in retained(kafka, topic, kafka.partitions):
+        try:
+            found[(message.key() or b"").decode()] = EVENT.decode(message.value())["event_id"]
+        except DecodeError:
+            continue
+    return found
+
+
+def logs(folder: Path) -> str:
+    return "\n".join(log.read_text() for log in sorted(folder.glob("log-*")))
+
+
+def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead_letter(
+    kafka: KafkaSettings, server: Server, tmp_path: Path
+) -> None:
+    topics, rng = kafka.topics, random.Random(SEED)
+    topic = AUTH.events(topics)
+    ensure_topics(kafka, topics.platform_topics())
+    sink = tmp_path / "downstream" / "sinks" / "killed"
+    sink.mkdir(parents=True)
+    declared = f'kind = "cache"\ntitle = "Killed"\nowner = "tests"\nurl = "{server.url}"\nstream = "auth"\nrows = 500\n'
+    (sink / "sink.toml").write_text(declared)
+    producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
+    kills = [*["sink"] * KILLS, *["server"] * SERVER_KILLS]
+    rng.shuffle(kills)
+    numbers = count()
+    with ExitStack() as stack:
+
+        def started() -> Any:
+            log = tmp_path / f"log-{next(numbers)}"
+            return stack.enter_context(process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, log))
+
+        instances = [started(), started()]
+        producer.start()
+        for kill in kills:
+            reached = server.reached()
+            moves = wait_until(lambda: server.reached() > reached or not producer.is_alive(), START_SECONDS)  # noqa: B023
+            assert moves, logs(tmp_path)
+            server.remember()
+            time.sleep(rng.uniform(0.1, 1.0))
+            if kill == "server":
+                server.kill(loses=bool(rng.getrandbits(1)))
+            else:
+                instances.pop(0).kill()
+                instances.append(started())
+        server.kill(loses=True)
+        producer.join()
+        expected = truth(kafka, topic)
+        ends = sum(end for _, end in bounds(kafka, topic, kafka.partitions).values())
+        assert wait_until(lambda: server.reached() == ends, SECONDS), (server.reached(), ends, logs(tmp_path))
+        assert wait_until(lambda: sum(p.offset for p in committed(kafka, "sink-killed")) == ends, START_SECONDS)
+        for instance in instances:
+            instance.terminate()
+            assert instance.wait(60) == 0, logs(tmp_path)
+    assert {key: json.loads(value)["event_id"] for key, value in server.read().items()} == expected
+    dead = [*retained(kafka, topics.dead_letters("sink-killed"), kafka.partitions)]
+    places = {(m.partition(), dict(m.headers() or [])["__connect.errors.offset"]) for m in dead}
+    assert len(dead) == len(places) == len(range(0, EVENTS, POISON))
+    kinds = f"{KILLS} kills, {SERVER_KILLS + 1} of the server"
+    print(f"{kinds}, {EVENTS} records: all {len(expected)} keys right", file=sys.stderr)

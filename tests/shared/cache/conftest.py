@@ -1,0 +1,68 @@
+"""Real servers for stores of caches; each test has a cache of its own on them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import redis
+
+from lozenge.cache.entries import CacheStore, Lifetimes
+from lozenge.cache.postgres_store import PostgresStore
+from lozenge.cache.redis_store import RedisStore
+from tests import postgres
+from tests.valkey import Valkey
+
+
+class Cache:
+    """A cache on a server, with what its clients read."""
+
+    def __init__(self, url: str, kind: type[RedisStore] | type[PostgresStore]) -> None:
+        self.url, self.kind, self.name = url, kind, f"cache_{uuid4().hex[:8]}"
+        self._stores: list[CacheStore] = []
+
+    def store(self, ttl: timedelta | None = None, tombstone: timedelta = timedelta(days=1)) -> CacheStore:
+        """A connection of its own."""
+        store = self.kind(self.url, self.name, Lifetimes(ttl, tombstone))
+        self._stores.append(store)
+        return store
+
+    def read(self) -> dict[str, str]:
+        """The value of each key, as text, as a client finds it."""
+        if self.kind is PostgresStore:
+            with psycopg.connect(self.url) as connection:
+                rows = connection.execute(f"SELECT key, value::text FROM lozenge_cache.{self.name}").fetchall()
+            return {key: value.replace('": ', '":').replace(", ", ",") for key, value in rows}
+        with closing(redis.Redis.from_url(self.url, decode_responses=True)) as client:
+            keys = list(client.scan_iter(f"{{{self.name}}}:*"))
+            found: dict[str, Any] = {key: client.hget(key, "value") for key in keys}
+        return {key.partition(":")[2]: value for key, value in found.items() if value is not None}
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+
+@pytest.fixture(scope="session")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with Valkey(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with postgres.server(tmp_path_factory.mktemp("postgres") / "data") as running:
+        yield postgres.database(running, "caches").replace("postgresql+psycopg://", "postgresql://")
+
+
+@pytest.fixture(params=["redis", "postgresql"])
+def cache(request: pytest.FixtureRequest) -> Iterator[Cache]:
+    if request.param == "redis":
+        made = Cache(request.getfixturevalue("valkey").url, RedisStore)
+    else:
+        made = Cache(request.getfixturevalue("database"), PostgresStore)
+    yield made
+    made.close()
