@@ -15,7 +15,7 @@ from tests.faults.campaign import Order, run
 
 pytestmark = pytest.mark.integration
 
-KILLS, RECORDS, TOGETHER = 5, 10_000, 5
+KILLS, RECORDS, TOGETHER = 5, 4_000, 5
 DETECTOR = "each_large"
 STRUCK = {
     ("kill", "broker"),

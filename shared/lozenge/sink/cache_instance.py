@@ -20,7 +20,7 @@ from lozenge.cache.cached_topic import CachedTopic
 from lozenge.cache.entries import CacheEntry, CacheStore, CacheUnavailable, latest
 from lozenge.contracts.dead_letters import RecordHeaders, dead_letter_headers
 from lozenge.contracts.record import Record
-from lozenge.errors import DecodeError
+from lozenge.errors import DecodeError, TopicError
 from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
@@ -46,7 +46,13 @@ class CacheInstance:
     """The partitions of one process; used by one thread."""
 
     def __init__(
-        self, sink: CacheSink, topic: CachedTopic, store: CacheStore, kafka: KafkaSettings, metrics: SinkMetrics
+        self,
+        sink: CacheSink,
+        topic: CachedTopic,
+        store: CacheStore,
+        kafka: KafkaSettings,
+        metrics: SinkMetrics,
+        stop: StopSignal,
     ) -> None:
         """Raises BrokerUnavailable."""
         self._sink, self._topic, self._store, self._kafka = sink, topic, store, kafka
@@ -56,20 +62,22 @@ class CacheInstance:
         self._owned: dict[int, OwnedPartition] = {}
         self._writers: dict[int, TransactionalWriter] = {}
         self._grouped_at = self._forgot_at = time.monotonic()
+        self._stop = stop
 
-    def run(self, stop: StopSignal) -> None:
-        """Caches until `stop`, then moves the group to where it has come.
+    def run(self) -> None:
+        """Caches until it is to stop, then moves the group to where it has come.
 
-        Raises BrokerUnavailable, CacheUnavailable, ConfigError for a store that refuses, and Fenced.
+        Raises BrokerUnavailable, CacheUnavailable, ConfigError for a store that refuses, Fenced, and TopicError if the
+        topic is created again; a restart continues.
         """
         membership = Membership(self._kafka, self._sink.app, [self._topic.name])
         membership.join()
         try:
             with reader(self._kafka, self._topic.name, doing="caching") as consumer:
-                while not stop.requested:
+                while not self._stop.requested:
                     held = frozenset(partition for _, partition in membership.settle())
                     self._take(consumer, held)
-                    while not stop.requested and {partition for _, partition in membership.partitions} == held:
+                    while not self._stop.requested and {partition for _, partition in membership.partitions} == held:
                         self._step(consumer)
                     self._move_group()
         finally:
@@ -136,6 +144,12 @@ class CacheInstance:
     def _write(self, partition: int, messages: Sequence[Message], end: int) -> bool:
         """Writes the entries of `messages`; false if the store is elsewhere, where the partition continues."""
         each, began = self._owned[partition], time.monotonic()
+        if end < each.position.offset:
+            raise TopicError(
+                f"caching {self._topic.name} {partition}: it begins again at {end}, and was read to "
+                f"{each.position.offset}",
+                hint="the topic was created again; the next start caches it from its beginning",
+            )
         reached = each.reached(end)
         if reached == each.stored:
             return True
@@ -197,4 +211,7 @@ class CacheInstance:
             )
 
     def _retrying(self, call: Callable[[], T]) -> T:
-        return retry(call, lambda error: isinstance(error, CacheUnavailable), seconds=STORE_SECONDS, pause=0.5)
+        def again(error: Exception) -> bool:
+            return isinstance(error, CacheUnavailable) and not self._stop.requested
+
+        return retry(call, again, seconds=STORE_SECONDS, pause=0.5)

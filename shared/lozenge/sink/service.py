@@ -46,7 +46,7 @@ def _cache(sink: CacheSink, streams: Streams, kafka: KafkaSettings, metrics: Sin
 
     topic = cached_topic(sink, kafka, {each.name: each for each in streams.definitions}, partitions(kafka))
     with closing(store_of(sink)) as store, Reporter(metrics, kafka):
-        CacheInstance(sink, topic, store, kafka, metrics).run(stop)
+        CacheInstance(sink, topic, store, kafka, metrics, stop).run()
 
 
 def _archive(

@@ -11,7 +11,7 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, read_log, record_at, tail
+from lozenge.kafka.topic_reader import TAIL_STEP, bounds, fetch, read, read_log, record_at, tail
 from lozenge_deploy.observe.topic_tail import latest
 
 pytestmark = pytest.mark.integration
@@ -101,6 +101,18 @@ def test_a_settled_read_has_what_a_transaction_writes_that_was_open_when_it_bega
         wait([reading], timeout=1)
         producer.commit_transaction()
         assert reading.result(60) == [b"after", b"after"]
+
+
+def test_records_are_fetched_in_whatever_order_they_are_named(kafka: KafkaSettings) -> None:
+    topic = "fetch-some"
+    ensure_topics(kafka, [Topic(topic, 2)])
+    producer = Producer(kafka.client())
+    for number in range(2_000):
+        producer.produce(topic, str(number).encode(), partition=number % 2)
+    assert producer.flush(30) == 0
+    places = [(0, 0), (0, 1), (0, 5), (1, 7), (1, 8), (0, 6), (0, 999), (0, 3), (1, 9), (1, 9)]
+    found = [message.value() for message in fetch(kafka, topic, places)]
+    assert found == [str(2 * offset + partition).encode() for partition, offset in places]
 
 
 def test_a_log_is_read_with_the_entry_whose_transaction_was_about_to_end(kafka: KafkaSettings) -> None:
