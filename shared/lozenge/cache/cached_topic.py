@@ -53,10 +53,8 @@ class CachedTopic:
             return self._codec.decode(value)
 
 
-def cached_topic(
-    sink: CacheSink, kafka: KafkaSettings, streams: Mapping[str, StreamDefinition], existing: Iterable[str]
-) -> CachedTopic:
-    """The topic of a cache; raises ConfigError for what is not there, or has no such field."""
+def cached_topic(sink: CacheSink, kafka: KafkaSettings, streams: Mapping[str, StreamDefinition]) -> CachedTopic:
+    """The topic of a cache, which need not exist yet; raises ConfigError for a stream, key or field that is missing."""
     name, reader = _input(sink, kafka.topics, streams)
     problems = []
     if reader is not None:
@@ -66,8 +64,6 @@ def cached_topic(
         ]
     elif sink.fields:
         problems = ["fields: a state is kept as a whole"]
-    if name not in existing:
-        problems.append(f"there is no topic {name}: nothing has written {', '.join(sink.inputs())} yet")
     if problems:
         raise _refused(sink, problems)
     return CachedTopic(name, reader, kafka, sink.fields)
@@ -90,7 +86,7 @@ def _refused(sink: CacheSink, problems: list[str]) -> ConfigError:
     return ConfigError(
         f"starting the cache {sink.name}: {len(problems)} problem(s)",
         problems=problems,
-        hint=f"change the sink.toml of {sink.name}, or start what writes the topic",
+        hint=f"change the sink.toml of {sink.name}",
     )
 
 

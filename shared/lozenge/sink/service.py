@@ -17,6 +17,8 @@ from lozenge.sink_declarations.cache_sink import CacheSink
 from lozenge.sink_declarations.project import read_sink
 from lozenge.streams.project import Streams
 
+TOPIC_SECONDS = 2.0
+"""How often a cache looks for a topic that does not exist yet."""
 RESULT_SHARE = 2
 """The part of the heap that the rows of a commit may take."""
 
@@ -44,8 +46,13 @@ def _cache(sink: CacheSink, streams: Streams, kafka: KafkaSettings, metrics: Sin
     from lozenge.cache.stores import store_of
     from lozenge.sink.cache_instance import CacheInstance
 
-    topic = cached_topic(sink, kafka, {each.name: each for each in streams.definitions}, partitions(kafka))
+    topic = cached_topic(sink, kafka, {each.name: each for each in streams.definitions})
     with closing(store_of(sink)) as store, Reporter(metrics, kafka):
+        if topic.name not in partitions(kafka):
+            logging.logger().warning(f"waits for {topic.name}: nothing has written {', '.join(sink.inputs())} yet")
+        while topic.name not in partitions(kafka):
+            if stop.wait(TOPIC_SECONDS):
+                return
         CacheInstance(sink, topic, store, kafka, metrics, stop).run()
 
 

@@ -12,31 +12,34 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import psycopg
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from lozenge.detector.fold import Entry as FoldEntry
 from lozenge.errors import DecodeError
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.topic_reader import bounds, retained
 from lozenge.process.waiting import wait_until
 from tests import postgres
 from tests.bench.backlog import write
 from tests.brokers import Broker, own_platform
-from tests.integration.harness import EVENT, event
+from tests.integration.harness import EVENT, NOW, event
 from tests.integration.job.killing import process_of
-from tests.streams import AUTH
+from tests.streams import AUTH, every_topic
 from tests.valkey import Valkey
 
-EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "3"))
-SERVER_KILLS = int(os.environ.get("CACHE_SERVER_KILLS", "2"))
+EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "2"))
+SERVER_KILLS = int(os.environ.get("CACHE_SERVER_KILLS", "1"))
 CARDS = 499
 SEED, POISON = 7, 997
 START_SECONDS, SECONDS = 60.0, 3_600.0
@@ -160,16 +163,22 @@ def logs(folder: Path) -> str:
     return "\n".join(log.read_text() for log in sorted(folder.glob("log-*")))
 
 
+def declared_in(folder: Path, server: Server, reads: str = 'stream = "auth"') -> Path:
+    """The folder of the sink `killed`."""
+    sink = folder / "downstream" / "sinks" / "killed"
+    sink.mkdir(parents=True)
+    lines = ['kind = "cache"', 'title = "Killed"', 'owner = "tests"', f'url = "{server.url}"', "rows = 500", reads]
+    (sink / "sink.toml").write_text("\n".join(lines))
+    return sink
+
+
 def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead_letter(
     kafka: KafkaSettings, server: Server, tmp_path: Path
 ) -> None:
     topics, rng = kafka.topics, random.Random(SEED)
     topic = AUTH.events(topics)
     ensure_topics(kafka, topics.platform_topics())
-    sink = tmp_path / "downstream" / "sinks" / "killed"
-    sink.mkdir(parents=True)
-    declared = f'kind = "cache"\ntitle = "Killed"\nowner = "tests"\nurl = "{server.url}"\nstream = "auth"\nrows = 500\n'
-    (sink / "sink.toml").write_text(declared)
+    sink = declared_in(tmp_path, server)
     producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
     kills = [*["sink"] * KILLS, *["server"] * SERVER_KILLS]
     rng.shuffle(kills)
@@ -208,3 +217,47 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
     assert len(dead) == len(places) == len(range(0, EVENTS, POISON))
     kinds = f"{KILLS} kills, {SERVER_KILLS + 1} of the server"
     print(f"{kinds}, {EVENTS} records: all {len(expected)} keys right", file=sys.stderr)
+
+
+def test_a_topic_that_was_created_again_is_cached_from_its_beginning(kafka: KafkaSettings, tmp_path: Path) -> None:
+    topic, admin = AUTH.events(kafka.topics), AdminClient(kafka.client())
+
+    def created() -> bool:
+        ensure_topics(kafka, every_topic(kafka.topics))
+        return topic in partitions(kafka)
+
+    def written(*numbers: int) -> None:
+        assert wait_until(created, START_SECONDS), "a broker forgets a topic that is deleted a little later"
+        events = [(b"card", EVENT.encode(event(number, card="card"))) for number in numbers]
+        write(kafka, topic, kafka.partitions, iter(events))
+
+    with closing(RedisServer(tmp_path)) as server:
+        sink = declared_in(tmp_path, server)
+        for numbers in ((1, 2, 3), (4,)):
+            written(*numbers)
+            with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, tmp_path / f"log-{numbers[0]}"):
+                last = f"event-{numbers[-1]}"
+                assert wait_until(lambda: last in server.read().get("card", ""), START_SECONDS), logs(tmp_path)  # noqa: B023
+            admin.delete_topics([topic])[topic].result(30)
+            assert wait_until(lambda: topic not in partitions(kafka), START_SECONDS)
+
+
+def test_the_state_of_a_fold_is_a_feature_of_its_key_until_the_fold_forgets_it(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    state = kafka.topics.detector("spending").state
+    ensure_topics(kafka, kafka.topics.platform_topics())
+    entries = {key: msgspec.json.encode(FoldEntry({"sum": key}, NOW)) for key in ("a", "b")}
+    with closing(RedisServer(tmp_path)) as server:
+        sink = declared_in(tmp_path, server, 'state_of = "spending"')
+        with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, tmp_path / "log-1"):
+            assert wait_until(lambda: "waits for" in logs(tmp_path), START_SECONDS)
+            ensure_topics(kafka, kafka.topics.detector("spending").contracts())
+            write(kafka, state, kafka.partitions, ((f'["{key}"]'.encode(), value) for key, value in entries.items()))
+            assert wait_until(lambda: len(server.read()) == 2, START_SECONDS), logs(tmp_path)
+            assert {key: json.loads(value) for key, value in server.read().items()} == {
+                "a": {"sum": "a"},
+                "b": {"sum": "b"},
+            }
+            write(kafka, state, kafka.partitions, iter([(b'["a"]', None)]))
+            assert wait_until(lambda: server.read().get("a") is None, START_SECONDS), logs(tmp_path)

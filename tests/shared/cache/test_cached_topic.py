@@ -80,12 +80,11 @@ def test_a_record_that_has_no_entry_says_why(topic: CachedTopic, key: bytes | No
         pytest.param({"stream": "auth", "key": "none"}, "has no key none", id="an unknown key"),
         pytest.param({"stream": "auth", "fields": ("none",)}, "no field none", id="an unknown field"),
         pytest.param({"state_of": "d", "fields": ("sum",)}, "kept as a whole", id="a field of a state"),
-        pytest.param({"alerts_of": "d"}, "there is no topic", id="no topic"),
     ],
 )
 def test_what_is_not_there_is_named(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        cached_topic(declared(**more), KAFKA, {"auth": AUTH}, [AUTH.events(KAFKA.topics)])
+        cached_topic(declared(**more), KAFKA, {"auth": AUTH})
     assert problem in "\n".join(refused.value.problems)
 
 
