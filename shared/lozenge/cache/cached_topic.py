@@ -18,6 +18,8 @@ from lozenge.streams.definition import StreamDefinition
 
 MOST_KEY_BYTES = 1_000
 """An index of PostgreSQL takes some 2,700 bytes."""
+_LAST_MOMENT = 253_402_300_799_000
+"""The end of the year 9999: a producer may write any number as the timestamp of a record."""
 _ALERT = "alert"
 _STATE = msgspec.json.Decoder(StateEntry[Any])
 
@@ -32,7 +34,8 @@ class CachedTopic:
         self._codec = None if reader is None else Codec.of(_ALERT) if reader.name == _ALERT else Codec(reader)
 
     def entry(self, key: bytes | None, value: bytes | None, offset: int, at: int) -> CacheEntry:
-        """The entry of a record; raises DecodeError for one that has none."""
+        """The entry of a record, written at Unix milliseconds `at`; raises DecodeError for one that has none."""
+        at = min(max(at, 0), _LAST_MOMENT)
         if self._codec is None:
             return CacheEntry(_state_key(key), None if value is None else _state(value), offset, at)
         return CacheEntry(_text_key(key), None if value is None else self._record(value), offset, at)

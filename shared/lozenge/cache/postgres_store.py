@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+LONGEST_NAME = 50
+"""PostgreSQL cuts names off at 63 bytes, which tables of two caches may share then."""
 _NUL = "\\u0000"
 _TABLES = """
 SELECT pg_advisory_xact_lock(hashtext('lozenge_cache'));
@@ -53,7 +55,12 @@ class PostgresStore:
     """The cache `name` in one database; used by one thread. Its schema and tables are made by the first call."""
 
     def __init__(self, url: str, name: str, lifetimes: Lifetimes) -> None:
-        """Connects with the first call. Raises UsageError if the driver is not installed."""
+        """Connects with the first call. Raises UsageError without the driver, ConfigError for a name that is too long."""
+        if len(name) > LONGEST_NAME:
+            raise ConfigError(
+                f"opening the cache {name}: its name has {len(name)} characters, and PostgreSQL would cut it off",
+                hint=f"rename the folder of the sink: {LONGEST_NAME} at most",
+            )
         try:
             import psycopg
         except ImportError as error:

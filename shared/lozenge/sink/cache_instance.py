@@ -32,7 +32,7 @@ from lozenge.process.logging import logger
 from lozenge.process.retries import retry
 from lozenge.process.shutdown import StopSignal
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.sink.cache_partition import OwnedPartition, begin
+from lozenge.sink.cache_partition import OwnedPartition, begin, pieces
 from lozenge.sink_declarations.cache_sink import CacheSink
 
 STORE_SECONDS = 60.0
@@ -131,12 +131,16 @@ class CacheInstance:
                 ends[partition] = message.offset() or 0  # behind markers of transactions, which are no records
             else:
                 raise KafkaException(error)
-        moved = [self._write(partition, found.get(partition, ()), end) for partition, end in ends.items()]
-        if not all(moved):
-            self._assign(consumer)
+        written = [
+            all(self._write(partition, part, reached) for part, reached in pieces(found.get(partition, ()), end))
+            for partition, end in ends.items()
+        ]
         now = time.monotonic()
         if now - self._grouped_at >= _GROUP_SECONDS:
             self._move_group()
+            written.append(self._is_where_the_store_is())
+        if not all(written):
+            self._assign(consumer)
         if now - self._forgot_at >= _FORGET_SECONDS:
             self._forgot_at = now
             self._retrying(self._store.forget)
@@ -156,8 +160,7 @@ class CacheInstance:
         before = len(each.dead_letters)
         entries = latest(entry for message in messages if (entry := self._entry(each, message)) is not None)
         if not self._retrying(lambda: self._store.write(partition, each.stored, reached, entries)):
-            logger().warning("the store is at another position, and the cache continues there", partition=partition)
-            self._open(partition)
+            self._open_again(partition)
             return False
         each.stored = each.position = reached
         if messages:
@@ -168,6 +171,18 @@ class CacheInstance:
             self._metrics.batch(time.monotonic() - began)
             self._metrics.latency(max(0.0, time.time() - messages[-1].timestamp()[1] / 1000))
         return True
+
+    def _is_where_the_store_is(self) -> bool:
+        """False if the server has lost what it had of a partition: no record need come for the cache to notice."""
+        stored = self._retrying(self._store.positions)
+        lost = [partition for partition, each in self._owned.items() if stored.get(partition) != each.stored]
+        for partition in lost:
+            self._open_again(partition)
+        return not lost
+
+    def _open_again(self, partition: int) -> None:
+        logger().warning("the store is at another position, and the cache continues there", partition=partition)
+        self._open(partition)
 
     def _entry(self, each: OwnedPartition, message: Message) -> CacheEntry | None:
         """The entry of a record; one that has none becomes a dead letter, unless it is one already."""

@@ -1,10 +1,16 @@
 """Where a partition of a cached topic is read next, and what Kafka does not have of it yet."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from confluent_kafka import Message
+
 from lozenge.cache.entries import CachePosition
 from lozenge.contracts.record import Record
+
+WRITE_BYTES = 8 * 1024 * 1024
+"""A write has no more, but for a single record that is larger."""
 
 
 class Begin(NamedTuple):
@@ -48,3 +54,18 @@ class OwnedPartition:
     def reached(self, offset: int) -> CachePosition:
         """Its position at another offset."""
         return self.position._replace(offset=offset)
+
+
+def pieces(messages: Sequence[Message], end: int) -> Iterator[tuple[Sequence[Message], int]]:
+    """The messages of a partition in parts of `WRITE_BYTES` at most, each with the offset that it reaches.
+
+    The last one reaches `end`, also without messages.
+    """
+    begun, size = 0, 0
+    for number, message in enumerate(messages):
+        needs = len(message.value() or b"") + len(message.key() or b"")
+        if size and size + needs > WRITE_BYTES:
+            yield messages[begun:number], message.offset() or 0
+            begun, size = number, 0
+        size += needs
+    yield messages[begun:], end

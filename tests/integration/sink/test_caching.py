@@ -208,6 +208,8 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
         ends = sum(end for _, end in bounds(kafka, topic, kafka.partitions).values())
         assert wait_until(lambda: server.reached() == ends, SECONDS), (server.reached(), ends, logs(tmp_path))
         assert wait_until(lambda: sum(p.offset for p in committed(kafka, "sink-killed")) == ends, START_SECONDS)
+        server.kill(loses=True)  # and no record comes any more
+        assert wait_until(lambda: server.reached() == ends, SECONDS), (server.reached(), ends, logs(tmp_path))
         for instance in instances:
             instance.terminate()
             assert instance.wait(60) == 0, logs(tmp_path)
@@ -215,7 +217,7 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
     dead = [*retained(kafka, topics.dead_letters("sink-killed"), kafka.partitions)]
     places = {(m.partition(), dict(m.headers() or [])["__connect.errors.offset"]) for m in dead}
     assert len(dead) == len(places) == len(range(0, EVENTS, POISON))
-    kinds = f"{KILLS} kills, {SERVER_KILLS + 1} of the server"
+    kinds = f"{KILLS} kills, {SERVER_KILLS + 2} of the server"
     print(f"{kinds}, {EVENTS} records: all {len(expected)} keys right", file=sys.stderr)
 
 

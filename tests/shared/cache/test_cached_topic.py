@@ -41,6 +41,11 @@ def test_an_event_is_the_json_of_its_fields() -> None:
     assert value["event_time"].endswith("Z")
 
 
+@pytest.mark.parametrize(("written", "kept"), [(-1, 0), (10**18, 253_402_300_799_000), (7, 7)])
+def test_a_timestamp_that_is_no_time_becomes_one(written: int, kept: int) -> None:
+    assert events().entry(b"card", None, 3, written).at == kept
+
+
 def test_only_the_declared_fields_are_kept() -> None:
     found = events("amount", "card_id").entry(b"card", EVENT.encode(event(7, card="card")), 3, 99)
     assert list(json.loads(found.value or "")) == ["card_id", "amount"]

@@ -181,6 +181,11 @@ def test_a_user_that_may_not_create_the_schema_is_refused(database: str) -> None
         PostgresStore(url, "mine", FOR_EVER).positions()
 
 
+def test_a_name_that_the_database_would_cut_off_is_refused() -> None:
+    with pytest.raises(ConfigError, match="51 characters"):
+        PostgresStore("postgresql://h/d", "n" * 51, FOR_EVER)
+
+
 def test_a_connection_that_the_database_ends_is_opened_again(database: str) -> None:
     import psycopg
 
