@@ -55,7 +55,7 @@ class PostgresStore:
     """The cache `name` in one database; used by one thread. Its schema and tables are made by the first call."""
 
     def __init__(self, url: str, name: str, lifetimes: Lifetimes) -> None:
-        """Connects with the first call. Raises UsageError without the driver, ConfigError for a name that is too long."""
+        """Connects with the first call. Raises UsageError without the driver, ConfigError for a long name."""
         if len(name) > LONGEST_NAME:
             raise ConfigError(
                 f"opening the cache {name}: its name has {len(name)} characters, and PostgreSQL would cut it off",
