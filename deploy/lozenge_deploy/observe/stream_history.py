@@ -44,12 +44,6 @@ def begun(segments: Iterable[CoverageSegment], release: str) -> Since:
     return found
 
 
-def has_files(segments: Iterable[CoverageSegment], release: str, digest: str) -> bool:
-    """Whether all that the `segments` have of that release was processed by the files with this digest."""
-    found = {each.digest for each in segments if each.reason == STARTED and each.release == release}
-    return found == {digest}
-
-
 def changes(segments: Iterable[CoverageSegment]) -> Iterator[ReleaseChange]:
     """Every change of the release or of its files, in order; restarts of one are none."""
     present: dict[tuple[str, int], tuple[str, str]] = {}

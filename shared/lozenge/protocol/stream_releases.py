@@ -1,7 +1,8 @@
 """Which release of a stream is requested, and which is in force: the records of one compacted topic.
 
 An operator writes releases (`auth/r3`) and what is requested (`auth`). Upstream answers each request once
-(`auth/report`): it has taken the release, or refuses it and names every problem.
+(`auth/report`): it has taken the release, or refuses it and names every problem. While nothing was ever requested, it
+keeps the texts of the folder that it runs (`auth/folder`).
 """
 
 import re
@@ -17,10 +18,10 @@ from lozenge.streams.folder import NAME
 from lozenge.streams.release_files import digest_of, is_file_of_release
 
 FOLDER = 0
-"""The number of what is no release: the folder that a process of upstream finds where it runs."""
+"""The number of what no operator has released: the folder that upstream ran before the first deploy."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Number = Annotated[int, msgspec.Meta(ge=FOLDER)]
-_KEY = re.compile(rf"({NAME})(?:/(?:r([1-9][0-9]*)|(report)))?")
+_KEY = re.compile(rf"({NAME})(?:/(?:(r[1-9][0-9]*|folder)|(report)))?")
 
 
 class ReleaseId(NamedTuple):
@@ -43,7 +44,7 @@ class StreamRelease(msgspec.Struct, frozen=True):
     """A release of a stream: the texts of its folder by path, and who made it, when and why."""
 
     stream: str
-    number: Annotated[int, msgspec.Meta(ge=1)]
+    number: Number
     files: dict[str, str]
     by: str = ""
     reason: str = ""
@@ -115,12 +116,13 @@ def decode(key: bytes, value: bytes) -> StreamRow:
 
 @dataclass(frozen=True)
 class StreamState:
-    """All that the topic says of one stream; `releases` by number."""
+    """All that the topic says of one stream; `releases` by number, and the `folder` that ran before the first one."""
 
     stream: str
     deployment: StreamDeployment | None = None
     report: StreamReport | None = None
     releases: Mapping[int, StreamRelease] = field(default_factory=dict)
+    folder: StreamRelease | None = None
 
     @property
     def answer(self) -> StreamReport | None:
@@ -142,6 +144,20 @@ class StreamState:
         refused = self.answer is not None and self.answer.problems
         return self.deployment.fallback if refused else self.deployment.release
 
+    def kept(self, number: int) -> StreamRelease | None:
+        """The texts of that number, if they are kept; of the folder only once something was requested.
+
+        Before that upstream runs the folder as it is at each start.
+        """
+        if number == FOLDER:
+            return None if self.deployment is None else self.folder
+        return self.releases.get(number)
+
+    @property
+    def running(self) -> StreamRelease | None:
+        """The texts that upstream is to run, also of a folder before the first request; None if they are not kept."""
+        return self.folder if self.to_run == FOLDER else self.releases.get(self.to_run)
+
     def next_number(self) -> int:
         """The number of the next release."""
         return max(self.releases, default=0) + 1
@@ -149,13 +165,14 @@ class StreamState:
 
 def state_of(stream: str, rows: Mapping[str, StreamRow]) -> StreamState:
     """What the `rows`, by key, say of `stream`."""
-    deployment, report = rows.get(stream), rows.get(f"{stream}/report")
-    mine = [row for row in rows.values() if isinstance(row, StreamRelease) and row.stream == stream]
+    deployment, report, folder = (rows.get(key) for key in (stream, f"{stream}/report", f"{stream}/folder"))
+    mine = [row for row in rows.values() if isinstance(row, StreamRelease) and row.stream == stream and row.number]
     return StreamState(
         stream,
         deployment if isinstance(deployment, StreamDeployment) else None,
         report if isinstance(report, StreamReport) else None,
         {row.number: row for row in sorted(mine, key=lambda row: row.number)},
+        folder if isinstance(folder, StreamRelease) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Which release was in force from which raw offsets on, from the coverage of upstream."""
 
 from lozenge.protocol.coverage import OFFSETS_RESET, STARTED, CoverageSegment
-from lozenge_deploy.observe.stream_history import begun, change_rows, changes, has_files, last_since, since_text
+from lozenge_deploy.observe.stream_history import begun, change_rows, changes, last_since, since_text
 
 
 def segment(release: str, topic: str, since: dict[int, int], digest: str = "d") -> CoverageSegment:
@@ -37,14 +37,6 @@ def test_a_change_is_a_start_with_another_release_or_with_other_files() -> None:
     assert change_rows(changes(SEGMENTS))[2] == {
         "at": "1970-01-01 00:00:00", "release": "r1", "digest": "d", "topic": "A", "since": "0:12 1:5",
     }  # fmt: skip
-
-
-def test_a_rollback_to_a_folder_with_the_same_files_is_known_by_their_digest() -> None:
-    assert has_files([segment("folder", "A", {0: 40}, digest="e")], "folder", "e")
-    assert not has_files([segment("folder", "A", {0: 40}, digest="e")], "folder", "d")
-    both = [segment("folder", "A", {0: 40}, digest="e"), segment("folder", "A", {1: 41}, digest="d")]
-    assert not has_files(both, "folder", "e"), "another instance may have found another folder"
-    assert not has_files([segment("r1", "A", {0: 40}, digest="e")], "folder", "e")
 
 
 def test_the_last_offsets_of_each_release_are_gathered_over_topics_and_instances() -> None:

@@ -17,12 +17,20 @@ from lozenge.protocol.stream_releases import (
 )
 
 RELEASE = StreamRelease("auth", 3, {"stream.toml": "x"}, "ann", "why")
+RAN_BEFORE = StreamRelease("auth", FOLDER, {"stream.toml": "w"}, "upstream")
 DEPLOYMENT = StreamDeployment("auth", "rev-2", 3, fallback=2)
 TAKEN, REFUSED = StreamReport("auth", "rev-2", 3), StreamReport("auth", "rev-2", 3, ("wallet.toml: not TOML",))
 
 
 @pytest.mark.parametrize(
-    ("row", "key"), [(RELEASE, "auth/r3"), (DEPLOYMENT, "auth"), (TAKEN, "auth/report"), (REFUSED, "auth/report")]
+    ("row", "key"),
+    [
+        (RELEASE, "auth/r3"),
+        (RAN_BEFORE, "auth/folder"),
+        (DEPLOYMENT, "auth"),
+        (TAKEN, "auth/report"),
+        (REFUSED, "auth/report"),
+    ],
 )
 def test_a_row_is_read_as_it_was_written(row: StreamRow, key: str) -> None:
     written = record("topic", row)
@@ -36,6 +44,8 @@ def test_a_row_is_read_as_it_was_written(row: StreamRow, key: str) -> None:
         (b"auth/r4", RELEASE),
         (b"login", DEPLOYMENT),
         (b"auth/r03", RELEASE),
+        (b"auth/r0", RAN_BEFORE),
+        (b"auth/folder", RELEASE),
         (b"auth/x", RELEASE),
         (b"Auth", DEPLOYMENT),
         (b"auth/r3", DEPLOYMENT),
@@ -74,6 +84,18 @@ def test_a_refused_release_is_not_to_run_and_an_answer_is_to_one_request(
     state = state_of("auth", found)
     assert (state.to_run, state.is_proved) == (to_run, is_proved)
     assert dict(state.releases) == {3: RELEASE}
+
+
+def test_the_folder_that_ran_before_the_first_request_is_kept_and_no_release() -> None:
+    before = state_of("auth", rows(RAN_BEFORE))
+    assert before.kept(FOLDER) is None, "the next start reads the folder again"
+    assert (before.running, before.next_number(), dict(before.releases)) == (RAN_BEFORE, 1, {})
+    first = StreamDeployment("auth", "rev-1", 1, fallback=FOLDER)
+    deployed = state_of("auth", rows(RAN_BEFORE, first, StreamRelease("auth", 1, {"stream.toml": "x"})))
+    assert deployed.kept(FOLDER) == RAN_BEFORE
+    assert deployed.running == deployed.kept(1) == deployed.releases[1]
+    back = state_of("auth", rows(RAN_BEFORE, StreamDeployment("auth", "rev-2", FOLDER)))
+    assert back.running == RAN_BEFORE
 
 
 def test_the_id_of_a_release_is_its_name_and_the_digest_of_its_files() -> None:

@@ -1,7 +1,8 @@
 """A requested release is in force once all of it is good; a bad one changes nothing and is answered with problems."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from lozenge.process.waiting import wait_until
 from lozenge.protocol.stream_releases import (
     ReleaseId,
     StreamDeployment,
+    StreamRelease,
     StreamReport,
     StreamState,
     decode,
@@ -27,7 +29,7 @@ from tests.upstream.samples import ISO, JSON, target
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
 WRONG = RefusedMapping("wallet", "WALLET", ("wallet.toml: not TOML",))
-PARTITIONS = {"AUTH-JSON": 4, "AUTH-ISO": 4}
+PARTITIONS = {"AUTH-JSON": 4, "AUTH-ISO": 4, KAFKA.topics.control.streams: 1}
 
 
 class Read(UpstreamRelease):
@@ -45,6 +47,8 @@ class Scene:
     found: dict[int, Any]
     answers: list[StreamReport]
     refusing: list[bool]
+    kept: list[StreamRelease] = field(default_factory=list)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def poll(self) -> StreamState:
         return self.state
@@ -53,7 +57,8 @@ class Scene:
         what = self.found[number]
         if isinstance(what, Exception):
             raise what
-        return Read(number, ReleaseId(release_name(number), f"d{number}"), target(), what, PARTITIONS)
+        texts = {} if number else self.texts
+        return Read(number, ReleaseId(release_name(number), f"d{number}"), target(), what, PARTITIONS, texts)
 
     def ask(self, release: int, fallback: int = 0, revision: str = "rev") -> None:
         self.state = StreamState("auth", StreamDeployment("auth", revision, release, fallback), self.state.report)
@@ -61,6 +66,10 @@ class Scene:
     def write(self, kafka: KafkaSettings, records: list[Record]) -> str:
         [written] = records
         report = decode(written.key or b"", written.value or b"")
+        if isinstance(report, StreamRelease):
+            self.kept.append(report)
+            self.state = StreamState("auth", folder=report)
+            return ""
         assert isinstance(report, StreamReport)
         self.answers.append(report)
         self.state = StreamState("auth", self.state.deployment, report)
@@ -97,6 +106,20 @@ def test_without_a_request_the_folder_runs_and_nothing_is_answered(scene: Scene)
     releases = scene.begun()
     assert not releases.poll()
     assert (releases.in_force.number, scene.answers) == (0, [])
+
+
+def test_the_folder_that_runs_is_kept_until_something_is_requested(scene: Scene) -> None:
+    scene.texts = {"stream.toml": "x"}
+    for _ in range(2):
+        scene.begun()
+    assert [(each.number, each.files) for each in scene.kept] == [(0, {"stream.toml": "x"})], "it is kept once"
+    scene.texts = {"stream.toml": "y"}
+    scene.begun()
+    assert [each.files for each in scene.kept] == [{"stream.toml": "x"}, {"stream.toml": "y"}]
+    scene.ask(1)
+    scene.texts = {"stream.toml": "z"}
+    scene.begun()
+    assert len(scene.kept) == 2
 
 
 def test_a_good_release_is_ready_is_taken_and_then_answered(scene: Scene) -> None:

@@ -1,7 +1,7 @@
 """Reads a release of a stream: where its events go, and its mappings on the raw topics of this platform."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,13 +21,17 @@ from lozenge_upstream.normalise.output_records import StreamOutput
 
 @dataclass(frozen=True)
 class UpstreamRelease:
-    """A release as upstream runs it. `partitions` is the partition count of every topic of the cluster."""
+    """A release as upstream runs it. `partitions` is the partition count of every topic of the cluster.
+
+    `texts` are those of a folder that was read where it is; none of what is kept already.
+    """
 
     number: int
     id: ReleaseId
     target: StreamOutput
     mappings: Mappings
     partitions: Mapping[str, int]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def checked(self, spark: SparkSession) -> "UpstreamRelease":
         """The same without the mappings that `spark` cannot run, which are refused."""
@@ -65,9 +69,12 @@ class ReleaseReader:
 
         Raises ConfigError, TopicError, BrokerUnavailable.
         """
-        if number == FOLDER:
-            return self._read(number, ReleaseId(release_name(number), _digest(self._folder)), self._folder)
-        if (release := state.releases.get(number)) is None:
+        release = state.kept(number)
+        if release is None and number == FOLDER:
+            texts = _texts(self._folder)
+            id = ReleaseId(release_name(number), digest_of(texts) if texts else "")
+            return replace(self._read(number, id, self._folder), texts=texts)
+        if release is None:
             raise ConfigError(
                 f"reading release {release_name(number)} of the stream {state.stream}: it is not kept",
                 hint=f"`lozenge stream releases {state.stream}` lists those that are",
@@ -83,8 +90,8 @@ class ReleaseReader:
         return UpstreamRelease(number, id, target, found, existing)
 
 
-def _digest(folder: Path) -> str:
+def _texts(folder: Path) -> dict[str, str]:
     try:
-        return digest_of(files_of(folder))
+        return files_of(folder)
     except ConfigError:  # a file that is no text is one mapping that is refused
-        return ""
+        return {}

@@ -11,13 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
+from lozenge.apps import UPSTREAM
 from lozenge.errors import ConfigError, LozengeError, Retryable, SchemaError, first_line
 from lozenge.kafka.direct_write import write_directly
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.stream_releases import FollowedStream
 from lozenge.process.logging import logger
-from lozenge.protocol.stream_releases import FOLDER, ReleaseId, StreamReport, record, release_name
+from lozenge.protocol.stream_releases import FOLDER, ReleaseId, StreamRelease, StreamReport, record, release_name
 from lozenge_upstream.normalise.mapping_files import wrong_mappings
 from lozenge_upstream.releases.next_step import Action, RefusedRelease, Step, next_step
 from lozenge_upstream.releases.read_release import ReleaseReader, UpstreamRelease
@@ -67,6 +68,7 @@ class StreamReleases:
         state, self._slots = self._followed.state, slots
         if state.is_proved or first.number != state.to_run:
             self._announce(first)
+            self._keep_folder(first)
             self._spark = starting.result()
             self.in_force = first.checked(self._spark)
             return
@@ -145,6 +147,17 @@ class StreamReleases:
 
     def _announce(self, release: UpstreamRelease) -> None:
         settle_ids(self._kafka, (), [release.target.stream.schema_by_text])
+
+    def _keep_folder(self, running: UpstreamRelease) -> None:
+        """Keeps the texts of the folder that runs while nothing was requested: a rollback to it needs them."""
+        state, topic = self._followed.state, self._kafka.topics.control.streams
+        if state.deployment is not None or not running.texts or topic not in running.partitions:
+            return
+        kept = StreamRelease(self._stream, FOLDER, dict(running.texts), UPSTREAM, "it ran before the first deploy")
+        if state.folder is not None and state.folder.id == kept.id:
+            return
+        if problem := write_directly(self._kafka, [record(topic, kept)]):
+            logger().warning(f"keeping the folder of the stream {self._stream}: {problem}")
 
     def _whole(self, release: UpstreamRelease) -> UpstreamRelease:
         if release.problems:

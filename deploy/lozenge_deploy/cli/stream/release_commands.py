@@ -7,7 +7,7 @@ import typer
 
 from lozenge.errors import BrokerUnavailable, ConfigError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, seconds_of
-from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable, show_warnings
+from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.stream.samples import TEST, require_passed
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, show_rows
@@ -103,15 +103,12 @@ def rollback(
     timeout: TIMEOUT = "10m",
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Put an earlier release of a stream in force, at an exact raw offset.
-
-    No release keeps what `folder` was: upstream reads the files that are there now. It is a warning if nothing differs.
-    """
+    """Put an earlier release of a stream in force, at an exact raw offset."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.stream_releases import present_state
     from lozenge.protocol.stream_releases import release_name
     from lozenge.streams.release_files import definition_of
-    from lozenge_deploy.observe.stream_history import coverage_end, has_files, segments_since
+    from lozenge_deploy.observe.stream_history import coverage_end
     from lozenge_deploy.operations.streams import release_requests
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
@@ -134,19 +131,6 @@ def rollback(
     wanted = release_requests.make(kafka, name, lambda found: release_requests.rollback_of(found, to, message))
     topics = definition.raw_topics if earlier is not None else ()
     _await(kafka, wanted, definition.app, topics, covered, limit, output, rows)
-    left = state.releases.get(state.to_run)
-    if limit is not None and earlier is None and left is not None:
-        taken = segments_since(kafka, definition.app, covered)
-        if has_files(taken, release_name(wanted.release), left.id.digest):
-            show_warnings([same_folder(name, left.id.name)])
-
-
-def same_folder(stream: str, left: str) -> str:
-    """The warning that a rollback to the folder changed nothing, since upstream found the files of `left` there."""
-    return (
-        f"the folder has the files of {left}, so the mappings are the same as before. "
-        f"Put its earlier files back, then `lozenge stream deploy {stream}`"
-    )
 
 
 def require_stream(name: str) -> None:

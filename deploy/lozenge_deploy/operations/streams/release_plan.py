@@ -9,7 +9,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.stream_releases import present_state
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, offsets_at
-from lozenge.protocol.stream_releases import FOLDER, release_name
+from lozenge.protocol.stream_releases import release_name
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.release_files import definition_of
 from lozenge_deploy.operations.streams.upstream_tools import asked
@@ -26,11 +26,11 @@ def plan(
 ) -> dict[str, Any]:
     """What differs of the raw records between two moments (None: now), `most` of them, the newest, of each topic.
 
-    Compared with the release in force, which `release` names; nothing was deployed: with no release. Raises the error
+    Compared with the release in force, which `release` names: None if its texts are not kept. Raises the error
     of upstream's tool, BrokerUnavailable.
     """
     state = present_state(kafka, definition.name)
-    release = state.releases.get(state.to_run)
+    release = state.running
     topics = {*definition.raw_topics}
     if release is not None:
         topics |= {*definition_of(release.files, definition.name).raw_topics}
@@ -47,7 +47,7 @@ def plan(
         definition.name,
         given=json.dumps(request).encode(),
     )
-    return {"release": release_name(state.to_run) if state.to_run != FOLDER else None, **found}
+    return {"release": release_name(state.to_run) if release is not None else None, **found}
 
 
 def newest(ranges: Mapping[int, tuple[int, int]], most: int) -> Ranges:
