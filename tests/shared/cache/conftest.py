@@ -1,20 +1,17 @@
 """Real servers for stores of caches; each test has a cache of its own on them."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-import redis
 
 from lozenge.cache.entries import CacheStore, Lifetimes
 from lozenge.cache.postgres_store import PostgresStore
 from lozenge.cache.redis_store import RedisStore
 from tests import postgres
-from tests.valkey import Valkey
+from tests.valkey import Valkey, values_of
 
 
 class Cache:
@@ -36,10 +33,7 @@ class Cache:
             with psycopg.connect(self.url) as connection:
                 rows = connection.execute(f"SELECT key, value::text FROM lozenge_cache.{self.name}").fetchall()
             return {key: value.replace('": ', '":').replace(", ", ",") for key, value in rows}
-        with closing(redis.Redis.from_url(self.url, decode_responses=True)) as client:
-            keys = list(client.scan_iter(f"{{{self.name}}}:*"))
-            found: dict[str, Any] = {key: client.hget(key, "value") for key in keys}
-        return {key.partition(":")[2]: value for key, value in found.items() if value is not None}
+        return values_of(self.url, self.name)
 
     def close(self) -> None:
         for store in self._stores:

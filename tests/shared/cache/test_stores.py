@@ -82,7 +82,7 @@ def test_entries_and_tombstones_are_forgotten_when_their_time_is_over(cache: Cac
     entries = [entry("old", 1, when=hours_ago), entry("new", 2), CacheEntry("gone", None, 3, NOW - 1_500)]
     assert store.write(0, None, at(6), entries)
     assert cache.read() == {"new": '{"n":2}'}
-    forgotten = store.forget()
+    forgotten = store.delete_expired()
     assert forgotten == (2 if cache.kind is PostgresStore else 0)
     assert store.write(0, at(6), at(4), [entry("gone", 1)])
     assert cache.read() == {"new": '{"n":2}', "gone": '{"n":1}'}
@@ -92,7 +92,7 @@ def test_a_record_with_a_time_of_its_own_stays_longer_than_the_one_before(cache:
     store = cache.store(ttl=SECOND)
     assert store.write(0, None, at(1), [entry("a", 0, when=NOW - 5_000)])
     assert cache.store(ttl=None).write(0, at(1), at(2), [entry("a", 1)])
-    store.forget()
+    store.delete_expired()
     assert cache.read() == {"a": '{"n":1}'}
 
 

@@ -6,16 +6,14 @@ import pytest
 from lozenge.errors import ConfigError, UsageError
 from lozenge.sink_declarations.archive_sink import ArchiveSink, Records
 from lozenge.sink_declarations.project import read_sink, sink_named, sinks_in
+from tests.sinks import sink_folder
 
 GOOD = 'kind = "archive"\ntitle = "All topics"\nowner = "platform"\n'
 PROJECT = Path(__file__).parents[3]
 
 
 def declared(folder: Path, text: str) -> ArchiveSink:
-    home = folder / "downstream" / "sinks" / "cold"
-    home.mkdir(parents=True)
-    (home / "sink.toml").write_text(text)
-    found = read_sink(home)
+    found = read_sink(sink_folder(folder, "cold", text))
     assert isinstance(found, ArchiveSink)
     return found
 

@@ -8,15 +8,13 @@ import pytest
 from lozenge.errors import ConfigError
 from lozenge.sink_declarations.cache_sink import CacheSink
 from lozenge.sink_declarations.project import read_sink
+from tests.sinks import sink_folder
 
 GOOD = 'kind = "cache"\ntitle = "Last"\nowner = "tests"\nurl = "redis://127.0.0.1:6379/0"\n'
 
 
 def declared(folder: Path, text: str) -> CacheSink:
-    home = folder / "downstream" / "sinks" / "last"
-    home.mkdir(parents=True)
-    (home / "sink.toml").write_text(text)
-    found = read_sink(home)
+    found = read_sink(sink_folder(folder, "last", text))
     assert isinstance(found, CacheSink)
     return found
 
@@ -24,14 +22,14 @@ def declared(folder: Path, text: str) -> CacheSink:
 def test_what_is_not_declared_has_a_default(tmp_path: Path) -> None:
     sink = declared(tmp_path, GOOD + 'stream = "auth"\n')
     assert (sink.app, sink.key, sink.ttl, sink.tombstone_ttl) == ("sink-last", "", None, timedelta(days=1))
-    assert list(sink.inputs()) == ["events of auth"]
+    assert sink.reads == "events of auth"
 
 
 def test_everything_can_be_declared(tmp_path: Path) -> None:
     more = 'stream = "auth"\nkey = "merchant"\nfields = ["amount"]\nttl = "30d"\ntombstone_ttl = "1h"\nrows = 10\n'
     sink = declared(tmp_path, GOOD + more)
     assert (sink.ttl, sink.fields, sink.rows) == (timedelta(days=30), ("amount",), 10)
-    assert list(sink.inputs()) == ["events of auth by merchant"]
+    assert sink.reads == "events of auth by merchant"
 
 
 @pytest.mark.parametrize(
