@@ -7,9 +7,9 @@ committed read of these partitions waits for them without end. So the node first
 """
 
 import subprocess
-import time
 from pathlib import Path
 
+from lozenge.process.waiting import wait_until
 from lozenge_deploy.local.broker_jvm import SETTINGS, java_command, logging_options
 from lozenge_deploy.local.ports import LOOPBACK, free_port
 from lozenge_deploy.supervision.child import Child
@@ -42,12 +42,13 @@ def end_session(data: Path, claim: int) -> None:
         pass_fds=[claim],
         own_session=True,
     )
+
+    def over() -> bool:
+        ended = log.exists() and _SESSION_ENDED in log.read_text(errors="replace")
+        return ended or controller.poll() is not None
+
     try:
-        deadline = time.monotonic() + _SESSION_SECONDS
-        while time.monotonic() < deadline and controller.poll() is None:
-            if log.exists() and _SESSION_ENDED in log.read_text(errors="replace"):
-                break
-            time.sleep(0.05)
+        wait_until(over, _SESSION_SECONDS)
         controller.terminate()
     finally:
         controller.end(_STOP_SECONDS)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from lozenge.errors import Retryable
+from lozenge.errors import ConfigError, Retryable, first_line
 
-SETTLE_SECONDS = 10.0
+CALL_SECONDS = 10.0
 """How long a call waits for a server."""
 
 
@@ -41,8 +41,8 @@ class Lifetimes(NamedTuple):
     entry: timedelta | None
     tombstone: timedelta
 
-    def until(self, entry: CacheEntry) -> int | None:
-        """When an entry is forgotten, in Unix milliseconds."""
+    def expires_at(self, entry: CacheEntry) -> int | None:
+        """When an entry expires, in Unix milliseconds; None for never."""
         kept = self.tombstone if entry.value is None else self.entry
         return None if kept is None else entry.at + int(kept.total_seconds() * 1000)
 
@@ -67,13 +67,29 @@ class CacheStore(Protocol):
         """
         ...
 
-    def forget(self) -> int:
-        """Deletes entries whose time is over, where the server does not do that itself; returns how many."""
+    def delete_expired(self) -> int:
+        """Deletes the entries that have expired, where the server does not do that itself; returns how many."""
         ...
 
     def close(self) -> None:
         """Closes the connections."""
         ...
+
+
+def unavailable(name: str, error: Exception) -> CacheUnavailable:
+    """Why a call of the server of the cache `name` may be repeated."""
+    return CacheUnavailable(
+        f"calling the server of the cache {name}: {first_line(error)}",
+        hint="check that it runs and has room; the sink continues at its position",
+    )
+
+
+def refused(name: str, error: Exception) -> ConfigError:
+    """Why the server of the cache `name` refuses a call for good."""
+    return ConfigError(
+        f"calling the server of the cache {name}: {first_line(error)}",
+        hint="check the URL of the sink, and what its user may do; in PostgreSQL it creates the schema lozenge_cache",
+    )
 
 
 def latest(entries: Iterable[CacheEntry]) -> list[CacheEntry]:

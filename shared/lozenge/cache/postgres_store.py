@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from lozenge.cache.entries import SETTLE_SECONDS, CacheEntry, CachePosition, CacheUnavailable, Lifetimes
-from lozenge.errors import ConfigError, UsageError, first_line
+from lozenge.cache.entries import CALL_SECONDS, CacheEntry, CachePosition, Lifetimes, refused, unavailable
+from lozenge.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,7 +48,7 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value, epoch = excluded.epoch, 
   at = excluded.at, expires_at = excluded.expires_at
 WHERE (old.epoch, old."offset") < (excluded.epoch, excluded."offset")
 """
-_FORGET = "DELETE FROM lozenge_cache.{name}_entries WHERE expires_at < now()"
+_EXPIRED = "DELETE FROM lozenge_cache.{name}_entries WHERE expires_at < now()"
 
 
 class PostgresStore:
@@ -92,9 +92,9 @@ class PostgresStore:
 
         return self._call(written)
 
-    def forget(self) -> int:
-        """As `CacheStore.forget`."""
-        return self._call(lambda connection: connection.execute(self._sql(_FORGET)).rowcount)
+    def delete_expired(self) -> int:
+        """As `CacheStore.delete_expired`."""
+        return self._call(lambda connection: connection.execute(self._sql(_EXPIRED)).rowcount)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -108,7 +108,7 @@ class PostgresStore:
             [None if entry.value is None else _without_nul(entry.value) for entry in entries],
             [entry.offset for entry in entries],
             [entry.at for entry in entries],
-            [self._lifetimes.until(entry) for entry in entries],
+            [self._lifetimes.expires_at(entry) for entry in entries],
         ]
 
     def _sql(self, template: str) -> Any:
@@ -123,17 +123,14 @@ class PostgresStore:
         except (self._driver.OperationalError, self._driver.errors.ReadOnlySqlTransaction) as error:
             self.close()
             if isinstance(error, self._driver.errors.InvalidPassword | self._driver.errors.InvalidCatalogName):
-                raise self._refused(error) from error
-            raise CacheUnavailable(
-                f"calling the server of the cache {self._name}: {first_line(error)}",
-                hint="check that it runs; the sink continues at its position",
-            ) from error
+                raise refused(self._name, error) from error
+            raise unavailable(self._name, error) from error
         except self._driver.ProgrammingError as error:
-            raise self._refused(error) from error
+            raise refused(self._name, error) from error
 
     def _opened(self) -> "psycopg.Connection[Any]":
         if self._connection is None:
-            connection = self._driver.connect(self._url, autocommit=True, connect_timeout=int(SETTLE_SECONDS))
+            connection = self._driver.connect(self._url, autocommit=True, connect_timeout=int(CALL_SECONDS))
             try:
                 with connection.transaction():
                     connection.execute(self._sql(_TABLES))
@@ -142,12 +139,6 @@ class PostgresStore:
                 raise
             self._connection = connection
         return self._connection
-
-    def _refused(self, error: Exception) -> ConfigError:
-        return ConfigError(
-            f"calling the server of the cache {self._name}: {first_line(error)}",
-            hint="check the URL of the sink, and that its user may create the schema lozenge_cache",
-        )
 
 
 def _without_nul(value: str) -> str:

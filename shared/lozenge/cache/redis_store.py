@@ -15,8 +15,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lozenge.cache.entries import SETTLE_SECONDS, CacheEntry, CachePosition, CacheUnavailable, Lifetimes
-from lozenge.errors import ConfigError, first_line
+from lozenge.cache.entries import CALL_SECONDS, CacheEntry, CachePosition, Lifetimes, refused, unavailable
+from lozenge.errors import ConfigError
 
 # Its first write is one that a server without memory refuses: later ones of a script that has written are not.
 _WRITE = """
@@ -63,8 +63,8 @@ class RedisStore:
             self._client: Any = redis.Redis.from_url(
                 url,
                 decode_responses=True,
-                socket_timeout=SETTLE_SECONDS,
-                socket_connect_timeout=SETTLE_SECONDS,
+                socket_timeout=CALL_SECONDS,
+                socket_connect_timeout=CALL_SECONDS,
                 retry=Retry(NoBackoff(), 0),  # a call whose answer was lost may have been done
             )
         except ValueError as error:
@@ -87,13 +87,13 @@ class RedisStore:
         keys = [self._positions, *(f"{{{self._name}}}:{entry.key}" for entry in entries)]
         arguments: list[str | int] = [partition, "" if seen is None else _text(seen), _text(reached), reached.epoch]
         for entry in entries:
-            until = self._lifetimes.until(entry)
+            until = self._lifetimes.expires_at(entry)
             arguments += [entry.offset, entry.at, "" if until is None else until]
             arguments += [0, ""] if entry.value is None else [1, entry.value]
         return bool(self._call(lambda: self._write(keys=keys, args=arguments)))
 
-    def forget(self) -> int:
-        """Nothing to do: the server forgets by itself."""
+    def delete_expired(self) -> int:
+        """Nothing to do: the server deletes them by itself."""
         return 0
 
     def close(self) -> None:
@@ -104,25 +104,13 @@ class RedisStore:
         try:
             return call()
         except redis.AuthenticationError as error:
-            raise self._refused(error) from error
+            raise refused(self._name, error) from error
         except _PASSING as error:
-            raise self._unavailable(error) from error
+            raise unavailable(self._name, error) from error
         except redis.ResponseError as error:
             if str(error).startswith(_PASSING_WORDS) or isinstance(error, _PASSING_ANSWERS):
-                raise self._unavailable(error) from error
-            raise self._refused(error) from error
-
-    def _unavailable(self, error: Exception) -> CacheUnavailable:
-        return CacheUnavailable(
-            f"calling the server of the cache {self._name}: {first_line(error)}",
-            hint="check that it runs and has room; the sink continues at its position",
-        )
-
-    def _refused(self, error: Exception) -> ConfigError:
-        return ConfigError(
-            f"calling the server of the cache {self._name}: {first_line(error)}",
-            hint="check the URL of the sink, and what its user may do",
-        )
+                raise unavailable(self._name, error) from error
+            raise refused(self._name, error) from error
 
 
 def _text(position: CachePosition) -> str:

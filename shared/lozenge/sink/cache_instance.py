@@ -9,17 +9,14 @@ killed in between leaves the group behind the store; the next one makes those de
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import takewhile
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.cache.cached_topic import CachedTopic
 from lozenge.cache.entries import CacheEntry, CacheStore, CacheUnavailable, latest
-from lozenge.contracts.dead_letters import RecordHeaders, dead_letter_headers
-from lozenge.contracts.record import Record
 from lozenge.errors import DecodeError, TopicError
 from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.group_offsets import ConsumerGroup
@@ -33,11 +30,12 @@ from lozenge.process.retries import retry
 from lozenge.process.shutdown import StopSignal
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.sink.cache_partition import OwnedPartition, begin, pieces
+from lozenge.sink.dead_letter_records import dead_letter
 from lozenge.sink_declarations.cache_sink import CacheSink
 
 STORE_SECONDS = 60.0
 """How long a call of a server that is away is tried again, before the process ends and is started again."""
-_GROUP_SECONDS, _FORGET_SECONDS = 1.0, 60.0
+_GROUP_SECONDS, _EXPIRE_SECONDS = 1.0, 60.0
 _POLL_SECONDS = 0.1
 T = TypeVar("T")
 
@@ -61,7 +59,7 @@ class CacheInstance:
         self._group = ConsumerGroup(kafka, sink.app, topic.name, partitions(kafka)[topic.name])
         self._owned: dict[int, OwnedPartition] = {}
         self._writers: dict[int, TransactionalWriter] = {}
-        self._grouped_at = self._forgot_at = time.monotonic()
+        self._grouped_at = self._expired_at = time.monotonic()
         self._stop = stop
 
     def run(self) -> None:
@@ -88,25 +86,29 @@ class CacheInstance:
         """Begins with the partitions that are new, and leaves those that are gone."""
         self._owned = {partition: each for partition, each in self._owned.items() if partition in held}
         self._writers = {partition: each for partition, each in self._writers.items() if partition in held}
-        for partition in sorted(held - self._owned.keys()):
+        new = sorted(held - self._owned.keys())
+        for partition in new:
             self._writers[partition] = TransactionalWriter(self._kafka, f"{self._sink.app}-{partition}")
             self._writers[partition].fence()  # what the group has is final then
-            self._open(partition)
+        self._open(new)
         self._assign(consumer)
         if held:
             logger().info("caches its partitions", partitions=sorted(held))
 
-    def _open(self, partition: int) -> None:
-        """Reads where a partition is, and makes the dead letters that a killed process has left."""
-        bounds = self._group.bounds()[partition]
-        stored = self._retrying(self._store.positions).get(partition)
-        found = begin(stored, self._topic_id, bounds)
-        if found.problem:
-            logger().error(f"{self._topic.name} {partition}: {found.problem}")
-        reported = min(self._group.read([partition]).offsets[partition], bounds[1])
-        each = self._owned[partition] = OwnedPartition(stored, found.position, reported)
-        for message in self._between(partition, reported, found.position.offset):
-            self._entry(each, message)
+    def _open(self, partitions_: Collection[int]) -> None:
+        """Reads where these partitions are, and makes the dead letters that a killed process has left."""
+        if not partitions_:
+            return
+        bounds, stored = self._group.bounds(), self._retrying(self._store.positions)
+        group = self._group.read(partitions_).offsets
+        for partition in partitions_:
+            found = begin(stored.get(partition), self._topic_id, bounds[partition])
+            if found.problem:
+                logger().error(f"{self._topic.name} {partition}: {found.problem}")
+            reported = min(group[partition], bounds[partition][1])
+            each = self._owned[partition] = OwnedPartition(stored.get(partition), found.position, reported)
+            for message in self._between(partition, reported, found.position.offset):
+                self._entry(each, message)
 
     def _between(self, partition: int, start: int, end: int) -> Iterator[Message]:
         if start >= end:
@@ -138,12 +140,12 @@ class CacheInstance:
         now = time.monotonic()
         if now - self._grouped_at >= _GROUP_SECONDS:
             self._move_group()
-            written.append(self._is_where_the_store_is())
+            written.append(self._agrees_with_the_store())
         if not all(written):
             self._assign(consumer)
-        if now - self._forgot_at >= _FORGET_SECONDS:
-            self._forgot_at = now
-            self._retrying(self._store.forget)
+        if now - self._expired_at >= _EXPIRE_SECONDS:
+            self._expired_at = now
+            self._retrying(self._store.delete_expired)
 
     def _write(self, partition: int, messages: Sequence[Message], end: int) -> bool:
         """Writes the entries of `messages`; false if the store is elsewhere, where the partition continues."""
@@ -160,7 +162,7 @@ class CacheInstance:
         before = len(each.dead_letters)
         entries = latest(entry for message in messages if (entry := self._entry(each, message)) is not None)
         if not self._retrying(lambda: self._store.write(partition, each.stored, reached, entries)):
-            self._open_again(partition)
+            self._open_again([partition])
             return False
         each.stored = each.position = reached
         if messages:
@@ -172,17 +174,17 @@ class CacheInstance:
             self._metrics.latency(max(0.0, time.time() - messages[-1].timestamp()[1] / 1000))
         return True
 
-    def _is_where_the_store_is(self) -> bool:
+    def _agrees_with_the_store(self) -> bool:
         """False if the server has lost what it had of a partition: no record need come for the cache to notice."""
         stored = self._retrying(self._store.positions)
         lost = [partition for partition, each in self._owned.items() if stored.get(partition) != each.stored]
-        for partition in lost:
-            self._open_again(partition)
+        if lost:
+            self._open_again(lost)
         return not lost
 
-    def _open_again(self, partition: int) -> None:
-        logger().warning("the store is at another position, and the cache continues there", partition=partition)
-        self._open(partition)
+    def _open_again(self, lost: Collection[int]) -> None:
+        logger().warning("the store is at other positions, and the cache continues there", partitions=sorted(lost))
+        self._open(lost)
 
     def _entry(self, each: OwnedPartition, message: Message) -> CacheEntry | None:
         """The entry of a record; one that has none becomes a dead letter, unless it is one already."""
@@ -191,23 +193,8 @@ class CacheInstance:
             return self._topic.entry(message.key(), message.value(), offset, message.timestamp()[1])
         except DecodeError as error:
             if offset >= each.reported:
-                each.dead_letters.append(self._dead_letter(message, error))
+                each.dead_letters.append(dead_letter(self._kafka, self._sink.app, message, error))
             return None
-
-    def _dead_letter(self, message: Message, error: DecodeError) -> Record:
-        partition, original = message.partition() or 0, cast(RecordHeaders, message.headers() or ())
-        headers = dead_letter_headers(
-            original,
-            topic=self._topic.name,
-            partition=partition,
-            offset=message.offset() or 0,
-            app=self._sink.app,
-            stage="decode",
-            error=error,
-            failed_at=datetime.now(UTC),
-        )
-        home = self._kafka.topics.dead_letters(self._sink.app)
-        return Record(home, partition % self._kafka.partitions, message.key(), message.value(), headers)
 
     def _move_group(self) -> None:
         """Moves the group to where the store is, with the dead letters until there."""

@@ -48,12 +48,20 @@ def _cache(sink: CacheSink, streams: Streams, kafka: KafkaSettings, metrics: Sin
 
     topic = cached_topic(sink, kafka, {each.name: each for each in streams.definitions})
     with closing(store_of(sink)) as store, Reporter(metrics, kafka):
-        if topic.name not in partitions(kafka):
-            logging.logger().warning(f"waits for {topic.name}: nothing has written {', '.join(sink.inputs())} yet")
-        while topic.name not in partitions(kafka):
-            if stop.wait(TOPIC_SECONDS):
-                return
-        CacheInstance(sink, topic, store, kafka, metrics, stop).run()
+        if _exists(kafka, topic.name, sink.reads, stop):
+            CacheInstance(sink, topic, store, kafka, metrics, stop).run()
+
+
+def _exists(kafka: KafkaSettings, topic: str, records: str, stop: StopSignal) -> bool:
+    """Waits until the topic of these `records` exists; false if it is to stop before."""
+    waits = False
+    while topic not in partitions(kafka):
+        if not waits:
+            logging.logger().warning(f"waits for {topic}: nothing has written {records} yet")
+            waits = True
+        if stop.wait(TOPIC_SECONDS):
+            return False
+    return True
 
 
 def _archive(

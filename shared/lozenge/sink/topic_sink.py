@@ -6,13 +6,11 @@ is killed in between leaves the group behind the table; the next one makes those
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lozenge.archive.archived_topics import ArchivedTopic
 from lozenge.archive.columns import rows_of
 from lozenge.archive.delta_table import ArchiveTable, Ends
-from lozenge.contracts.dead_letters import dead_letter_headers
 from lozenge.contracts.record import Record, format_positions
 from lozenge.errors import DecodeError, OffsetsLost
 from lozenge.kafka.group_offsets import Committed, ConsumerGroup
@@ -22,6 +20,7 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process.logging import logger
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.sink.commit_plan import FIRST_ROW_BYTES, CommitLimits, next_ranges, row_size
+from lozenge.sink.dead_letter_records import dead_letter
 from lozenge.sink.decoded_batch import Ranges, RecordReader, UnreadableRecord
 
 
@@ -121,16 +120,4 @@ class TopicSink:
         positions = [(each.partition, each.offset) for each in unreadable]
         originals: Iterable[Any] = fetch(self._shared.kafka, self.topic.topic, positions) if positions else []
         for each, original in zip(unreadable, originals, strict=True):
-            headers = dead_letter_headers(
-                original.headers() or (),
-                topic=self.topic.topic,
-                partition=each.partition,
-                offset=each.offset,
-                app=self._shared.app,
-                stage="decode",
-                error=DecodeError(each.problem),
-                failed_at=datetime.now(UTC),
-            )
-            home = self._shared.kafka.topics.dead_letters(self._shared.app)
-            partition = each.partition % self._shared.kafka.partitions
-            yield Record(home, partition, original.key(), original.value(), headers)
+            yield dead_letter(self._shared.kafka, self._shared.app, original, DecodeError(each.problem))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -74,11 +74,9 @@ class CacheSink(DeclaredSink):
             )
         return url
 
-    def inputs(self) -> Iterator[str]:
+    @property
+    def reads(self) -> str:
         """What it reads, for people."""
         if self.stream:
-            yield f"events of {self.stream}" + (f" by {self.key}" if self.key else "")
-        if self.alerts_of:
-            yield f"alerts of {self.alerts_of}"
-        if self.state_of:
-            yield f"state of {self.state_of}"
+            return f"events of {self.stream}" + (f" by {self.key}" if self.key else "")
+        return f"alerts of {self.alerts_of}" if self.alerts_of else f"state of {self.state_of}"
