@@ -16,9 +16,6 @@ from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.recovery_read import RecoveryRead
 
 SPARK = {
-    # Whole-stage code generation fuses a mapping into a method of 17 kB. The JVM interprets any method above 8 kB.
-    # Projection by projection a mapping takes half the processor time.
-    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     # keys of JSON that differ in case are two keys, in a record as in a mapping
     "spark.sql.caseSensitive": "true",
