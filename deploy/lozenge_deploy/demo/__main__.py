@@ -23,6 +23,7 @@ from lozenge.errors import Fatal, LozengeError, UsageError
 from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.demo import reconciliation
 from lozenge_deploy.demo.scenario import Scenario, ScenarioPlan, result
+from lozenge_deploy.demo.sinks.extras import Extra, extras
 from lozenge_deploy.demo.view import draw, plain
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in
@@ -32,6 +33,8 @@ PLAIN_SECONDS = 5.0
 DRAIN_SECONDS = 300.0
 DRAIN_RECORDS_PER_SECOND = 2_000
 """How long draining may take: five minutes, and more after a long history."""
+SINK_SECONDS = 120.0
+"""So much longer for each sink: they start after the detectors, and an archive commits once a minute."""
 TIMEOUT, INTERRUPTED = 124, 130
 ALL = "all"
 
@@ -79,6 +82,9 @@ def run(
     detectors: Annotated[
         str, typer.Option(help="The detectors that run, with commas between their names, or all.")
     ] = ALL,
+    with_: Annotated[
+        str, typer.Option("--with", help=f"What runs too, with commas between the names: {', '.join(Extra)}.")
+    ] = "",
     keep: Annotated[Path | None, typer.Option(help="Work in this new folder and keep it: topics, logs, store.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="A line every few seconds instead of the live view.")] = False,
     output: Annotated[
@@ -89,13 +95,13 @@ def run(
     """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them running."""
     began, stop = time.monotonic(), StopSignal()
     try:
-        plan = ScenarioPlan(_chosen(detectors), past, rate, seed, _seconds(for_))
+        plan = ScenarioPlan(_chosen(detectors), past, rate, seed, _seconds(for_), extras(with_))
         with ExitStack() as stack:
             work = (
                 _new_folder(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lozenge-")))
             )
-            scenario = stack.enter_context(Scenario(plan, work, began))
-            scenario.start()
+            scenario = stack.enter_context(Scenario(plan, began))
+            scenario.start(work)
             with Screen(live=not plain and sys.stderr.isatty()) as screen:
                 code = _watch(scenario, plan, screen, stop)
             if code is None:
@@ -118,9 +124,7 @@ def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSig
             raise Fatal(f"running the demo: {name} has failed: {error}", hint="see its log; --keep DIR keeps the logs")
         notice = ""
         if scenario.feed_ended and plan.seconds is not None:
-            drained_by = (
-                drained_by or scenario.milestones.elapsed + DRAIN_SECONDS + plan.past / DRAIN_RECORDS_PER_SECOND
-            )
+            drained_by = drained_by or scenario.milestones.elapsed + _drain_seconds(plan)
             notice = "the feed has ended, draining"
             if scenario.is_drained():
                 return None
@@ -133,10 +137,15 @@ def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSig
     return INTERRUPTED if plan.seconds is not None else 0
 
 
+def _drain_seconds(plan: ScenarioPlan) -> float:
+    return DRAIN_SECONDS + plan.past / DRAIN_RECORDS_PER_SECOND + SINK_SECONDS * len(plan.extras)
+
+
 def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: ReportFormat) -> int:
     scenario.stop_jobs()
     receiver = scenario.receiver.url
     checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, receiver, plan.detectors)
+    checks += scenario.sinks.comparisons(scenario.kafka)
     outcome = result(reconciliation.as_rows(checks), scenario)
     if output is ReportFormat.json:
         print(json.dumps(outcome, indent=1))

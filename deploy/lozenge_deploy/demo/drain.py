@@ -20,16 +20,22 @@ class Drain:
     """The groups from first to last, each with its input topics; used by one thread."""
 
     def __init__(
-        self, kafka: KafkaSettings, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]
+        self,
+        kafka: KafkaSettings,
+        streams: Sequence[StreamDefinition],
+        detectors: Sequence[DetectorFolder],
+        sinks: Mapping[str, Sequence[str]],
     ) -> None:
+        """`sinks` has what each sink reads."""
         self._topics = kafka.topics
         self._admin = AdminClient(kafka.client())
         self._partitions = topic_admin.partitions(kafka)
         # in the order of the flow: once a group has no lag, the next one gets no more input
-        self._inputs: dict[str, list[str]] = {
+        self._inputs: dict[str, Sequence[str]] = {
             **{stream.app: [*map(kafka.topics.prefixed, stream.raw_topics)] for stream in streams},
             **{d.name: [d.input(kafka.topics)] for d in detectors},
             "downstream": [kafka.topics.detector(d.name).alerts for d in detectors],
+            **sinks,
         }
         self._outputs = [kafka.topics.notifications, *self._inputs["downstream"]]
         self._seen: object = None

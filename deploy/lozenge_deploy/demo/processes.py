@@ -29,7 +29,7 @@ It takes 23 to 26 s to the first notification instead of 29 to 33; the second co
 """
 
 NICE = 7
-"""Detectors that start later must not slow down what already runs."""
+"""Detectors and sinks that start later must not slow down what already runs."""
 
 
 ROUTING = """[channels.demo]
@@ -112,14 +112,20 @@ class Programs:
 
         return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
 
+    def sink(self, app: str, folder: Path, variables: Mapping[str, str]) -> Program:
+        """The process of the sink that `folder` declares."""
+        return self._program(app, ["lozenge.sink", str(folder)], variables, nice=NICE)
+
     @property
     def summary(self) -> Path:
         """The generator's summary of what it sent and injected."""
         return self._work / "feed.json"
 
-    def _program(self, name: str, module: list[str], variables: Mapping[str, str], *, finite: bool = False) -> Program:
+    def _program(
+        self, name: str, module: list[str], variables: Mapping[str, str], *, nice: int = 0, finite: bool = False
+    ) -> Program:
         command = [sys.executable, "-m", *module]
-        return Program(name, command, lambda _: self._environment(variables), self._work, finite=finite)
+        return Program(name, command, lambda _: self._environment(variables), self._work, nice, finite)
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Ours without the settings of another cluster, and `variables`."""

@@ -16,6 +16,8 @@ from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of,
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
 from lozenge_deploy.demo.processes import Programs
+from lozenge_deploy.demo.sinks.extras import Extra
+from lozenge_deploy.demo.sinks.running_sinks import sinks_of
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
@@ -38,13 +40,14 @@ class ScenarioPlan:
     rate: float
     seed: int
     seconds: float | None
+    extras: tuple[Extra, ...] = ()
 
 
 class Scenario:
     """Enter, `start`, then `tick` a few times a second; leaving stops every process, the broker last."""
 
-    def __init__(self, plan: ScenarioPlan, work: Path, began: float) -> None:
-        self._plan, self._work = plan, work
+    def __init__(self, plan: ScenarioPlan, began: float) -> None:
+        self._plan = plan
         self._detectors = sorted(plan.detectors, key=lambda d: ORDER.index(d.declaration.kind))
         self._stack = ExitStack()
         self.milestones = Milestones(began)
@@ -55,21 +58,26 @@ class Scenario:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self._stack.close()
 
-    def start(self) -> None:
-        """Starts broker, feed and both stages, and returns before they are ready. The detectors start in `tick`."""
+    def start(self, work: Path) -> None:
+        """Starts broker, feed and both stages, and returns before they are ready; all files are in `work`.
+
+        The detectors start in `tick`, and after them the sinks.
+        """
         environments = self._stack.enter_context(environments_of(self._detectors))  # while the broker starts
         streams = Streams.load(self._detectors[0].folder)
-        broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
+        self.sinks = self._stack.enter_context(sinks_of(self._plan.extras, streams, work))
+        broker = self._stack.enter_context(EmbeddedBroker(work / "broker"))
         self.milestones.reached("broker answers")
         self.kafka = KafkaSettings.local(broker.bootstrap)
-        self._programs = programs = Programs(self.kafka, streams.folder, self._work, self._plan.past)
+        self._programs = programs = Programs(self.kafka, streams.folder, work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
-        topic_admin.ensure_topics(self.kafka, all_topics(self.kafka.topics, streams.definitions, self._detectors))
+        topics = all_topics(self.kafka.topics, streams.definitions, self._detectors)
+        topic_admin.ensure_topics(self.kafka, [*topics, *self.sinks.topics(self.kafka)])
         self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)
-        self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors)
-        self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
+        self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors, self.sinks.inputs(self.kafka))
+        self._supervisor = self._stack.enter_context(Supervisor(work / "logs"))
         self._stack.callback(self.stop_jobs)
         for stream in streams_of(self._detectors[:1]):
             self._supervisor.start(self._normaliser(stream))
@@ -86,6 +94,8 @@ class Scenario:
         self.meter.read()
         self._note_milestones()
         self._starts.start_next()
+        if self._starts.complete:
+            self.sinks.start(self._programs, self._supervisor)
 
     @property
     def feed_ended(self) -> bool:
@@ -122,7 +132,7 @@ class Scenario:
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
         yield Stage("feed", str(children["feed"].state), self.meter.sent())
-        for name in (*self._normalisers(), *(d.name for d in self._detectors), "downstream"):
+        for name in (*self._normalisers(), *(d.name for d in self._detectors), "downstream", *self.sinks.apps):
             if name not in children:
                 yield Stage(name, "waiting")
                 continue

@@ -6,7 +6,7 @@ It reads committed records only, from the first one to the end at the time of th
 import json
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,13 +15,10 @@ from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
-from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.committed_records import each_committed, header
 from lozenge_deploy.demo.feed.formats import LOGINS, RAW_JSON, RAW_LOGIN, STREAM
-
-SILENCE_MS = 10_000
-BATCH = 20_000
 
 
 @dataclass(frozen=True)
@@ -98,11 +95,11 @@ def count(
     settle_ids(kafka, ())
     late: dict[str, timedelta] = {}
     received = webhooks(webhook_url)
-    raw = _each(kafka, kafka.topics.prefixed(RAW_JSON), lambda record: None)
+    raw = each_committed(kafka, kafka.topics.prefixed(RAW_JSON), lambda record: None)
     events, event_ids = _events(kafka, kafka.topics.events(STREAM), watched, late)
     rejected, rejected_again = _rejected(kafka)
     apps = (*inputs, "downstream")
-    dead_letters = {app: _each(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}
+    dead_letters = {app: each_committed(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}
     alerts = {detector: _alerts(kafka, detector) for detector in inputs}
     notified, notification_ids, seq_gaps = _notifications(kafka)
     return TopicCounts(
@@ -132,55 +129,24 @@ def webhooks(url: str) -> dict[str, int]:
     return found
 
 
-def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> int:
-    """Calls `take` with every committed record; returns their number."""
-    consumer = KafkaConsumer(
-        **kafka.kafka_python(),
-        isolation_level="read_committed",
-        enable_auto_commit=False,
-        max_partition_fetch_bytes=4 * 1024 * 1024,
-        check_crcs=False,
-    )
-    try:
-        assigned = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(assigned)
-        consumer.seek_to_beginning(*assigned)
-        ends = consumer.end_offsets(assigned)
-        total = 0
-        while any(consumer.position(each) < ends[each] for each in assigned):
-            batches = consumer.poll(timeout_ms=SILENCE_MS, max_records=BATCH, update_offsets=True)
-            if not batches and any(consumer.position(each) < ends[each] for each in assigned):
-                raise BrokerUnavailable(
-                    f"counting {topic}: no record for {SILENCE_MS // 1000} s before its end",
-                    hint="a transaction may be open: wait until its writer ends it or its timeout expires",
-                )
-            for records in batches.values():
-                total += len(records)
-                for record in records:
-                    take(record)
-        return total
-    finally:
-        consumer.close()
-
-
 def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: dict[str, timedelta]) -> tuple[int, int]:
     """Records, and distinct event ids among them (16 bytes each: there may be millions)."""
     ids: set[bytes] = set()
     newest: dict[int, datetime] = {}
 
     def take(record: Any) -> None:
-        event_id, time = _header(record, "ce_id"), datetime.fromisoformat(_header(record, "ce_time"))
+        event_id, time = header(record, "ce_id"), datetime.fromisoformat(header(record, "ce_time"))
         ids.add(bytes.fromhex(event_id.replace("-", "")))
         newest[record.partition] = max(time, newest.get(record.partition, time))
         if event_id in watched:
             late.setdefault(event_id, newest[record.partition] - time)
 
-    return _each(kafka, topic, take), len(ids)
+    return each_committed(kafka, topic, take), len(ids)
 
 
 def _logins(kafka: KafkaSettings, app: str) -> LoginCounts:
-    raw = _each(kafka, kafka.topics.prefixed(RAW_LOGIN), lambda record: None)
-    rejected = _each(kafka, kafka.topics.dead_letters(app), lambda record: None)
+    raw = each_committed(kafka, kafka.topics.prefixed(RAW_LOGIN), lambda record: None)
+    rejected = each_committed(kafka, kafka.topics.dead_letters(app), lambda record: None)
     return LoginCounts(raw, *_events(kafka, kafka.topics.events(LOGINS), (), {}), rejected)
 
 
@@ -189,10 +155,10 @@ def _rejected(kafka: KafkaSettings) -> tuple[Counter[str], int]:
     reasons: dict[tuple[str, ...], str] = {}
 
     def take(record: Any) -> None:
-        raw = tuple(_header(record, name) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET))
+        raw = tuple(header(record, name) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET))
         reasons[raw] = _reason(record)
 
-    dead_letters = _each(kafka, kafka.topics.dead_letters("upstream"), take)
+    dead_letters = each_committed(kafka, kafka.topics.dead_letters("upstream"), take)
     return Counter(reasons.values()), dead_letters - len(reasons)
 
 
@@ -203,7 +169,7 @@ def _alerts(kafka: KafkaSettings, detector: str) -> list[CountedAlert]:
         alert = codec.decode(record.value)
         found.append(CountedAlert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
 
-    _each(kafka, kafka.topics.detector(detector).alerts, take)
+    each_committed(kafka, kafka.topics.detector(detector).alerts, take)
     return found
 
 
@@ -223,7 +189,7 @@ def _notifications(kafka: KafkaSettings) -> tuple[list[str], set[str], int]:
         gaps += notification["seq"] != expected[record.partition]
         expected[record.partition] = notification["seq"] + 1
 
-    _each(kafka, kafka.topics.notifications, take)
+    each_committed(kafka, kafka.topics.notifications, take)
     return alert_ids, ids, gaps
 
 
@@ -236,10 +202,6 @@ def _processed(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, in
         consumer.close()
 
 
-def _header(record: Any, name: str) -> str:
-    return next((value.decode() for key, value in record.headers if key == name), "")
-
-
 def _reason(record: Any) -> str:
     """The first problem of a dead letter of upstream."""
-    return _header(record, MESSAGE).split(",")[0]
+    return header(record, MESSAGE).split(",")[0]

@@ -30,6 +30,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.topic_reader import bounds, retained
 from lozenge.process.waiting import wait_until
+from lozenge_deploy.demo.sinks.cache_contents import values_of
+from lozenge_deploy.local.redis_server import LocalRedis
 from tests import postgres
 from tests.bench.backlog import write
 from tests.brokers import Broker, own_platform
@@ -37,7 +39,6 @@ from tests.integration.harness import EVENT, NOW, event
 from tests.integration.job.killing import process_of
 from tests.sinks import sink_folder
 from tests.streams import AUTH, every_topic
-from tests.valkey import Valkey, values_of
 
 EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "2"))
 SERVER_KILLS = int(os.environ.get("CACHE_SERVER_KILLS", "1"))
@@ -68,7 +69,7 @@ class Server(Protocol):
 
 class RedisServer:
     def __init__(self, folder: Path) -> None:
-        self._valkey, self._copy = Valkey(folder / "valkey"), folder / "copy"
+        self._valkey, self._copy = LocalRedis(folder / "valkey"), folder / "copy"
         self.url = self._valkey.url
         self._valkey.start()
 

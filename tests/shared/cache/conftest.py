@@ -10,8 +10,9 @@ import pytest
 from lozenge.cache.entries import CacheStore, Lifetimes
 from lozenge.cache.postgres_store import PostgresStore
 from lozenge.cache.redis_store import RedisStore
+from lozenge_deploy.demo.sinks.cache_contents import values_of
+from lozenge_deploy.local.redis_server import LocalRedis
 from tests import postgres
-from tests.valkey import Valkey, values_of
 
 
 class Cache:
@@ -41,8 +42,8 @@ class Cache:
 
 
 @pytest.fixture(scope="session")
-def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
-    with Valkey(tmp_path_factory.mktemp("valkey")) as server:
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRedis]:
+    with LocalRedis(tmp_path_factory.mktemp("valkey")) as server:
         yield server
 
 

@@ -13,8 +13,8 @@ from lozenge.cache.postgres_store import PostgresStore
 from lozenge.cache.redis_store import RedisStore
 from lozenge.errors import ConfigError
 from lozenge.process.waiting import wait_until
+from lozenge_deploy.local.redis_server import LocalRedis
 from tests.shared.cache.conftest import Cache
-from tests.valkey import Valkey
 
 NOW = int(time.time() * 1000)
 SECOND = timedelta(seconds=1)
@@ -119,7 +119,7 @@ def test_caches_of_one_server_do_not_see_each_other(cache: Cache) -> None:
 
 
 def test_a_server_that_is_away_may_be_asked_again(tmp_path: Path) -> None:
-    with closing(RedisStore((server := Valkey(tmp_path)).url, "away", FOR_EVER)) as store:
+    with closing(RedisStore((server := LocalRedis(tmp_path)).url, "away", FOR_EVER)) as store:
         with pytest.raises(CacheUnavailable, match="away"):
             store.positions()
         with server:
@@ -140,7 +140,7 @@ def test_a_full_server_is_away_and_has_written_nothing(tmp_path: Path) -> None:
             seen = at(offset + 1)
 
     with (
-        Valkey(tmp_path, "--maxmemory", "10mb", "--maxmemory-policy", "noeviction") as server,
+        LocalRedis(tmp_path, "--maxmemory", "10mb", "--maxmemory-policy", "noeviction") as server,
         closing(RedisStore(server.url, "full", FOR_EVER)) as store,
     ):
         with pytest.raises(CacheUnavailable, match="memory"):
@@ -153,7 +153,7 @@ def test_a_full_server_is_away_and_has_written_nothing(tmp_path: Path) -> None:
 
 def test_a_wrong_password_is_refused_with_what_to_check(tmp_path: Path) -> None:
     with (
-        Valkey(tmp_path, "--requirepass", "right") as server,
+        LocalRedis(tmp_path, "--requirepass", "right") as server,
         closing(RedisStore(server.url.replace("//", "//:wrong@"), "locked", FOR_EVER)) as store,
         pytest.raises(ConfigError) as refused,
     ):
