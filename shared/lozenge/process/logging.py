@@ -4,9 +4,11 @@ Key names are fixed: `app`, `instance`, `release`, `topic`, `partition`, `offset
 Normal operation logs nothing per record. On a terminal lines are for people, otherwise JSON.
 """
 
+import io
 import logging
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -31,7 +33,7 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Lossy(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
@@ -42,6 +44,22 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     structlog.contextvars.bind_contextvars(app=app, instance=instance or this_start(), **context)
+
+
+class _Lossy(io.TextIOBase):
+    """Where a line that cannot be written, as on a full disk, is lost and ends nothing."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
 
 
 def report(error: LozengeError) -> int:

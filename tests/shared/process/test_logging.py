@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,20 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
 def test_an_import_configures_no_logging() -> None:
     modules = "lozenge.process.logging, lozenge_deploy.cli.__main__, lozenge_downstream.service"
     assert run(f"import structlog, {modules}; print(structlog.is_configured())").stdout == "False\n"
+
+
+def test_a_line_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"." * 100)
+    program = (
+        "from lozenge.process import logging; from tests.full_disk import files_of_at_most\n"
+        "logging.configure('app')\n"
+        "with files_of_at_most(100): logging.logger().error('lost')\n"
+        "logging.logger().error('written')"
+    )
+    with (tmp_path / "log").open("ab") as log:
+        subprocess.run([sys.executable, "-c", program], stderr=log, check=True)
+    assert "written" in (tmp_path / "log").read_text()
+    assert "lost" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("configured", ["", "logging.configure('app'); "])
