@@ -6,6 +6,7 @@
     │   ├── RegistryUnavailable   no schema registry answered where one should
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
+    │   ├── ArchiveUnwritable     (lozenge.archive.delta_table) a table cannot be written, as on a full disk
     │   ├── CacheUnavailable      (lozenge.cache.entries) the server of a cache is away or full
     │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says
     │   ├── UnreadableTimestamp   (lozenge_upstream.streaming.query_errors) Spark cannot read a raw record, Python can

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lozenge.archive.columns import BUCKET, DAY, OFFSET, PARTITION
-from lozenge.archive.data_files import ROW_GROUP, DataFile, write
+from lozenge.archive.data_files import ROW_GROUP, DataFile, all_or_none, write
 from lozenge.archive.settings import MEGABYTE
 from lozenge.sink_declarations.archive_sink import FILE_MB
 
@@ -43,9 +43,12 @@ def to_merge(files: Iterable[DataFile], closed_before: date, file_bytes: int = F
 
 
 def merged(folder: Path, small: SmallFiles, columns: pa.Schema, file_bytes: int = FILE_BYTES) -> list[DataFile]:
-    """New files with the rows of some files, read bit by bit: by partition, and of each partition by offset."""
+    """New files with the rows of some files, read bit by bit: by partition, and of each partition by offset.
+
+    Raises OSError if the disk is full, and leaves no new file then.
+    """
     parts = in_row_groups(_parts(folder, small, columns))
-    return list(write(folder, small.day, small.bucket, parts, file_bytes=file_bytes))
+    return all_or_none(folder, write(folder, small.day, small.bucket, parts, file_bytes=file_bytes))
 
 
 def _parts(folder: Path, small: SmallFiles, columns: pa.Schema) -> Iterator[pa.Table]:

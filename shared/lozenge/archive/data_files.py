@@ -9,6 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,15 +77,40 @@ class DataFile(NamedTuple):
 
 
 def written(folder: Path, rows: pa.Table) -> list[DataFile]:
-    """Files with all of `rows`, which are sorted by day, bucket, partition and offset: one for each day and bucket."""
+    """Files with all of `rows`, which are sorted by day, bucket, partition and offset: one for each day and bucket.
+
+    Raises OSError if the disk is full, and leaves no file then.
+    """
+    return all_or_none(folder, _one_each(folder, rows))
+
+
+def _one_each(folder: Path, rows: pa.Table) -> Iterator[DataFile]:
     counts = rows.group_by(PARTITIONED_BY, use_threads=False).aggregate([([], "count_all")])
-    found: list[DataFile] = []
     begin = 0
     for group in counts.to_pylist():
         part = rows.slice(begin, group["count_all"])
         begin += group["count_all"]
-        found += write(folder, group[DAY], group[BUCKET], [part], file_bytes=None)
+        yield from write(folder, group[DAY], group[BUCKET], [part], file_bytes=None)
+
+
+def all_or_none(folder: Path, files: Iterable[DataFile]) -> list[DataFile]:
+    """All of `files`, which are written as they are taken; an OSError deletes those that were.
+
+    A file that no commit names stays for days, and a disk that is full would never have space again.
+    """
+    found: list[DataFile] = []
+    try:
+        found.extend(files)  # has what was taken until the error
+    except OSError:
+        delete(folder, found)
+        raise
     return found
+
+
+def delete(folder: Path, files: Iterable[DataFile]) -> None:
+    """Deletes files that no commit names."""
+    for file in files:
+        (folder / file.path).unlink(missing_ok=True)
 
 
 def write(
@@ -107,7 +133,7 @@ def _write_one(
     file.parent.mkdir(parents=True, exist_ok=True)
     first = first.drop_columns(PARTITIONED_BY)
     bounds = _Bounds()
-    with file.open("wb") as out:
+    with _deleted_if_unfinished(file), file.open("wb") as out:
         with pq.ParquetWriter(out, first.schema, compression="zstd") as writer:
             part: pa.Table | None = first
             while part is not None:
@@ -119,6 +145,15 @@ def _write_one(
         out.flush()
         os.fsync(out.fileno())  # a commit must name no file that a power failure takes away
     return DataFile(path, day, bucket, bounds.rows, os.path.getsize(file), *bounds.partition, *bounds.offset)
+
+
+@contextmanager
+def _deleted_if_unfinished(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
 
 
 class _Bounds:

@@ -9,20 +9,22 @@ would both keep their rows, since `deltalake` refuses neither; the second one is
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from lozenge.archive.columns import PARTITIONED_BY, evolution_problems, grows
-from lozenge.archive.data_files import DataFile, written
+from lozenge.archive.data_files import DataFile, delete, written
 from lozenge.contracts.record import format_positions
-from lozenge.errors import ConfigError, Fenced, SchemaError
+from lozenge.errors import ConfigError, Fenced, Retryable, SchemaError
 
 ATTEMPTS = 5
 """How often a commit is tried after others that do not concern its rows."""
@@ -34,6 +36,13 @@ _PROPERTIES = {
     "delta.checkpointInterval": "60",
 }
 _CONFLICTS_RETRIED = 15
+_COLOUR = re.compile(r"\x1b\[\d+m")
+
+
+class ArchiveUnwritable(Retryable):
+    """The folder of a table cannot be written, as on a full disk; nothing of the commit is there."""
+
+
 Ends = Mapping[int, int]
 """By input partition, the offset behind the last one that is archived."""
 
@@ -56,18 +65,19 @@ class ArchiveTable:
         """The table in `folder`, which is created if there is none, and which has at least these columns then.
 
         Raises ConfigError if it was created with another number of buckets or for another topic, SchemaError if it
-        has a column of another type.
+        has a column of another type, ArchiveUnwritable.
         """
         if not DeltaTable.is_deltatable(str(folder)):
-            DeltaTable.create(
-                folder,
-                columns,
-                mode="ignore",
-                partition_by=PARTITIONED_BY,
-                name=topic,
-                description=json.dumps({"topic": topic, "view": view, "buckets": buckets}),
-                configuration=_PROPERTIES,
-            )
+            with _writing(topic, folder):
+                DeltaTable.create(
+                    folder,
+                    columns,
+                    mode="ignore",
+                    partition_by=PARTITIONED_BY,
+                    name=topic,
+                    description=json.dumps({"topic": topic, "view": view, "buckets": buckets}),
+                    configuration=_PROPERTIES,
+                )
         found = cls.existing(folder)
         if (found.topic, found.buckets) != (topic, buckets):
             raise ConfigError(
@@ -75,7 +85,8 @@ class ArchiveTable:
                 f"not {topic} in {buckets}",
                 hint="a table keeps its number of buckets: put it back, or begin another archive",
             )
-        found.grow(columns)
+        with _writing(topic, folder):
+            found.grow(columns)
         return found
 
     @classmethod
@@ -127,21 +138,26 @@ class ArchiveTable:
 
         `rows` are sorted by day, bucket, partition and offset. `seen` are the ends that the writer knew when it read
         these records; none of a partition that had none. Raises Fenced, and leaves the table as it was, if another
-        writer has moved one of them; SchemaError if the table has a column of another type.
+        writer has moved one of them; ArchiveUnwritable, and leaves it so too; SchemaError if the table has a column of
+        another type.
         """
-        self.grow(rows.schema)
-        files = written(self.folder, rows)
-        moved = [Transaction(transaction_of(self.topic, p), end) for p, end in ends.items()]
-        notes = {"ends": json.dumps({str(p): [seen.get(p), end] for p, end in ends.items()})}
-        for attempt in range(ATTEMPTS):
-            self.refresh()
-            self._refuse_if_moved(seen, ends)
-            try:
-                self._commit([file.added(new_rows=True) for file in files], moved, notes)
-                return
-            except CommitFailedError:
-                # either another writer has moved an end, or the table has got a column
-                if attempt == ATTEMPTS - 1:
+        with _writing(self.topic, self.folder):
+            self.grow(rows.schema)
+            files = written(self.folder, rows)
+            moved = [Transaction(transaction_of(self.topic, p), end) for p, end in ends.items()]
+            notes = {"ends": json.dumps({str(p): [seen.get(p), end] for p, end in ends.items()})}
+            for attempt in range(ATTEMPTS):
+                self.refresh()
+                self._refuse_if_moved(seen, ends)
+                try:
+                    self._commit([file.added(new_rows=True) for file in files], moved, notes)
+                    return
+                except CommitFailedError:
+                    # either another writer has moved an end, or the table has got a column
+                    if attempt == ATTEMPTS - 1:
+                        raise
+                except OSError:
+                    delete(self.folder, files)
                     raise
 
     def files(self) -> list[DataFile]:
@@ -191,16 +207,38 @@ class ArchiveTable:
     def _commit(
         self, actions: list[AddAction | RemoveAction], transactions: list[Transaction], notes: dict[str, str]
     ) -> None:
-        self._table.create_write_transaction(
-            actions,
-            "append",
-            self._table.schema(),
-            PARTITIONED_BY,
-            commit_properties=CommitProperties(
-                custom_metadata=notes, max_commit_retries=_CONFLICTS_RETRIED, app_transactions=transactions
-            ),
+        properties = CommitProperties(
+            custom_metadata=notes, max_commit_retries=_CONFLICTS_RETRIED, app_transactions=transactions
         )
+        try:
+            self._table.create_write_transaction(
+                actions, "append", self._table.schema(), PARTITIONED_BY, commit_properties=properties
+            )
+        except CommitFailedError:
+            raise
+        except (OSError, DeltaError):
+            # a commit may be there, and only the checkpoint that follows some commits is not
+            self.refresh()
+            if any(self._table.transaction_version(each.app_id) != each.version for each in transactions):
+                raise
         self.refresh()
+
+
+@contextmanager
+def _writing(topic: str, folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveUnwritable(
+            f"archiving {topic}: {folder} cannot be written: {_said(error)}",
+            hint="free space on its disk, or check its permissions; nothing is lost, and the sink tries it again",
+        ) from error
+
+
+def _said(error: OSError) -> str:
+    """All lines of `deltalake`, whose last one says why, without their colours."""
+    lines = [line.strip(" ↳") for line in _COLOUR.sub("", str(error)).splitlines()]
+    return ": ".join(filter(None, lines))
 
 
 def days_before(files: Iterable[DataFile], day: date) -> list[DataFile]:

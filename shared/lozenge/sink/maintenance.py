@@ -7,6 +7,7 @@ from lozenge.archive.archived_topics import ArchivedTopic
 from lozenge.archive.compaction import SmallFiles, merged, to_merge
 from lozenge.archive.delta_table import ArchiveTable, days_before
 from lozenge.archive.settings import MEGABYTE
+from lozenge.errors import first_line
 from lozenge.process.logging import logger
 from lozenge.sink_declarations.archive_sink import ArchiveSink
 
@@ -28,11 +29,21 @@ class Maintenance:
         self._steps: Iterator[None] = iter(())
 
     def step(self, now: datetime) -> bool:
-        """Does the next step, if there is one; false if nothing is left to do for now."""
+        """Does the next step, if there is one; false if nothing is left to do for now.
+
+        What a full disk prevents is tried again with the next look at the table.
+        """
         if self._looked_at is None or now - self._looked_at >= EVERY:
             self._looked_at = now
             self._steps = self._all(now)
-        return next(self._steps, self) is None
+        try:
+            return next(self._steps, self) is None
+        except OSError as error:
+            logger().error(
+                f"the files of {self._table.topic} cannot be merged or deleted: {first_line(error)}",
+                hint="free space on the disk of the archive; commits do not depend on it",
+            )
+            return False
 
     def _all(self, now: datetime) -> Iterator[None]:
         self._table.refresh()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lozenge.archive.archived_topics import ArchivedTopic, archived_topics
-from lozenge.archive.delta_table import ArchiveTable, Ends
+from lozenge.archive.delta_table import ArchiveTable, ArchiveUnwritable, Ends
 from lozenge.errors import ConfigError, OffsetsLost, SchemaError
 from lozenge.kafka.topic_admin import partitions
 from lozenge.metrics.app_metrics import SinkMetrics
@@ -19,6 +19,8 @@ from lozenge.sink_declarations.archive_sink import ArchiveSink
 from lozenge.streams.definition import StreamDefinition
 
 DISCOVER_SECONDS = 30.0
+UNWRITABLE_SECONDS = 10.0
+"""After which a topic is tried again whose table could not be written."""
 LONGEST_PAUSE = 5.0
 """Seconds between two looks at the ends of the topics, at most."""
 
@@ -40,11 +42,13 @@ class SinkLoop:
         self._topics: dict[str, tuple[TopicSink, Maintenance]] = {}
         self._committed_at: dict[str, float] = {}
         self._refused: set[str] = set()
+        self._unwritable: dict[str, float] = {}
 
     def run(self, stop: Stop) -> None:
         """Archives until `stop` is requested, and then commits what the topics have by then.
 
-        Raises Fenced if another process archives these topics, BrokerUnavailable, and what Spark raises.
+        A table that cannot be written, as on a full disk, holds up no other, and is tried again until it can. Raises
+        Fenced if another process archives these topics, BrokerUnavailable, and what Spark raises.
         """
         pause = min(LONGEST_PAUSE, self._limits.seconds / 4)
         discovered_at = float("-inf")
@@ -65,6 +69,9 @@ class SinkLoop:
                 continue
             try:
                 self._topics[topic.topic] = self._opened(topic)
+            except ArchiveUnwritable as error:
+                logger().error(error.message, hint=error.hint)
+                continue
             except (ConfigError, SchemaError, OffsetsLost) as error:
                 self._refuse(topic.topic, error)
             self._committed_at[topic.topic] = time.monotonic()
@@ -87,12 +94,20 @@ class SinkLoop:
                 continue
             began = time.monotonic()
             waited = float("inf") if final else began - self._committed_at[name]
+            if began < self._unwritable.get(name, began) and not final:
+                lag += sink.lag(ends)
+                continue
             try:
                 done = sink.commit(ends, waited)
+            except ArchiveUnwritable as error:
+                self._wait(name, error)
+                lag += sink.lag(ends)
+                continue
             except SchemaError as error:
                 self._refuse(name, error)
                 continue
             if done is not None:
+                self._resumed(name)
                 committed = True
                 self._committed_at[name] = time.monotonic()
                 self._metrics.records(done.rows + done.dead_letters)
@@ -105,6 +120,16 @@ class SinkLoop:
             lag += sink.lag(ends)
         self._metrics.lag(lag)
         return committed
+
+    def _wait(self, topic: str, error: ArchiveUnwritable) -> None:
+        """Once for each time that it cannot be written."""
+        if topic not in self._unwritable:
+            logger().error(error.message, hint=error.hint)
+        self._unwritable[topic] = time.monotonic() + UNWRITABLE_SECONDS
+
+    def _resumed(self, topic: str) -> None:
+        if self._unwritable.pop(topic, None) is not None:
+            logger().info(f"{topic} can be archived again: its table can be written")
 
     def _maintain(self) -> bool:
         """One step of upkeep of one table; false if there was none."""

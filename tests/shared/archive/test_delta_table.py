@@ -10,9 +10,10 @@ from deltalake.exceptions import CommitFailedError
 
 from lozenge.archive.columns import PARTITIONED_BY, columns_of, rows_of
 from lozenge.archive.data_files import written
-from lozenge.archive.delta_table import ArchiveTable, days_before
+from lozenge.archive.delta_table import ArchiveTable, ArchiveUnwritable, days_before
 from lozenge.errors import ConfigError, Fenced, SchemaError
 from tests.archive_rows import BUCKETS, COLUMNS, DAY, RECORD, TOPIC, positions, positions_by_file, rows, table_in
+from tests.full_disk import files_of_at_most
 
 
 def commit(table: DeltaTable, app: str, version: int) -> None:
@@ -194,3 +195,36 @@ def test_files_that_no_version_has_are_deleted_once_they_are_old(tmp_path: Path)
     assert table.vacuum() == 0
     assert table.vacuum(timedelta()) == BUCKETS
     assert positions(table) == [(0, offset) for offset in range(10)]
+
+
+def files_in(folder: Path) -> set[Path]:
+    return {file for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("most", [0, 1_000, 8_000], ids=["no file", "a part of the first file", "all but the log"])
+def test_a_full_disk_takes_no_part_of_a_commit_and_the_same_commit_succeeds_later(tmp_path: Path, most: int) -> None:
+    table = table_in(tmp_path)
+    table.append(rows(0, range(10)), {}, {0: 10})
+    before = files_in(tmp_path)
+    many = pa.concat_tables(rows(0, range(at, at + 2), day=DAY + timedelta(days=at)) for at in range(10, 50, 2))
+    with files_of_at_most(most), pytest.raises(ArchiveUnwritable, match="File too large") as raised:
+        table.append(many, {0: 10}, {0: 50})
+    assert "free space" in raised.value.hint
+    assert files_in(tmp_path) == before
+    assert table.ends([0]) == {0: 10}
+    table.append(many, {0: 10}, {0: 50})
+    assert positions(table) == [(0, offset) for offset in range(50)]
+
+
+def test_a_commit_whose_checkpoint_does_not_fit_is_there(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    for end in range(1, 62):  # version 60 has a checkpoint
+        with files_of_at_most(6_000):
+            table.append(rows(0, [end - 1]), {0: end - 1} if end > 1 else {}, {0: end})
+    assert positions(table) == [(0, offset) for offset in range(61)]
+
+
+def test_a_table_that_cannot_be_created_can_be_later(tmp_path: Path) -> None:
+    with files_of_at_most(0), pytest.raises(ArchiveUnwritable, match=TOPIC):
+        table_in(tmp_path / "table")
+    assert table_in(tmp_path / "table").ends([0]) == {}
