@@ -3,9 +3,17 @@
 A write beyond it fails with EFBIG as one on a full disk does with ENOSPC: both are an OSError of the call that writes.
 """
 
+import os
 import resource
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+MEMORY = Path("/dev/shm")
+"""A disk of its own on every Linux."""
 
 
 @contextmanager
@@ -17,3 +25,17 @@ def files_of_at_most(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+
+def limit_files_of(pid: int, size: int) -> None:
+    """The same for another process of ours, from now on."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+@contextmanager
+def folder_on_another_disk(than: Path) -> Iterator[Path]:
+    """A new folder that is on another disk than a folder; the test is skipped where there is none."""
+    if not MEMORY.is_dir() or MEMORY.stat().st_dev == than.stat().st_dev or not os.access(MEMORY, os.W_OK):
+        pytest.skip(f"{MEMORY} is no other disk than that of {than}")
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="lozenge-") as folder:
+        yield Path(folder)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from confluent_kafka import Message
@@ -30,10 +30,12 @@ from lozenge.protocol.file_positions import FilePosition, FileState
 from lozenge.protocol.source_requests import FileRetry, SourceRelease, SourceRequest, SourceRow
 from lozenge_deploy.operations.file_sources.requests import positions_of
 from lozenge_upstream.files.copying import ROW_HEADER
+from tests.full_disk import folder_on_another_disk, limit_files_of
 from tests.upstream.files.samples import SUFFIXES, rows_of, source_of, write
 from tests.waiting import until
 
 RAW_PARTITIONS = 3
+KILLS_ON_A_FULL_DISK = 2
 
 
 class Copied:
@@ -52,9 +54,9 @@ class Copied:
     def write(self, name: str, count: int, **given: Any) -> None:
         write(self.files / f"{name}.{self.suffix}", self.format, rows_of(name, count), **given)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, log: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **self.kafka.variables, "LOZENGE_FILES_SOURCE": self.source.name}
-        return subprocess.Popen([sys.executable, "-m", "lozenge_upstream.files"], env=environment)
+        return subprocess.Popen([sys.executable, "-m", "lozenge_upstream.files"], env=environment, stderr=log)
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -95,6 +97,10 @@ class Copied:
 
     def until_all(self, state: FileState, *names: str) -> None:
         until(lambda: self.states() == dict.fromkeys(names, state), f"{names} are {state}")
+
+
+def _until_it_says(log: Path, words: str) -> None:
+    until(lambda: words in log.read_text(), f"{log} has {words}")
 
 
 def _kill(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -228,6 +234,29 @@ def test_a_copied_file_is_moved_or_deleted(kafka: KafkaSettings, tmp_path: Path)
         until(lambda: not [*moved.files.iterdir()])
     assert (tmp_path / "done" / "a.avro").exists()
     assert Counter(moved.ids()) == _ids({"a": 20})
+
+
+def test_a_file_that_a_full_disk_does_not_take_stays_and_is_moved_once_there_is_space(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    with folder_on_another_disk(tmp_path) as done:
+        moved = Copied(kafka, tmp_path, Format.CSV, after="move", move_to=str(done), rows=100)
+        moved.write("a", 2_000)
+        for kill in range(KILLS_ON_A_FULL_DISK):
+            log = tmp_path / f"log-{kill}"
+            with log.open("wb") as file:
+                limited = moved.start(file)
+            limit_files_of(limited.pid, (moved.files / "a.csv").stat().st_size // 2)
+            _until_it_says(log, "copying a.csv: ")
+            _kill([limited])
+            assert "it is tried again after 30 s" in log.read_text()
+            assert moved.states() == {"a": FileState.DONE}
+            assert [file.name for file in moved.files.iterdir()] == ["a.csv"]
+            assert [*done.iterdir()] == []
+        with moved.running():
+            until(lambda: [file.name for file in done.iterdir()] == ["a.csv"], "it is moved")
+        assert [*moved.files.iterdir()] == []
+        assert Counter(moved.ids()) == _ids({"a": 2_000})
 
 
 def test_a_paused_source_copies_nothing_and_continues_at_the_next_row(kafka: KafkaSettings, tmp_path: Path) -> None:

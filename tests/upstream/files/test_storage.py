@@ -7,6 +7,7 @@ import pytest
 from lozenge.errors import ConfigError
 from lozenge.file_sources.definition import Format
 from lozenge_upstream.files.storage import Storage, digest
+from tests.full_disk import files_of_at_most, folder_on_another_disk
 from tests.upstream.files.samples import source_of
 
 SECOND_NS = 1_000_000_000
@@ -68,6 +69,19 @@ def test_a_file_moves_to_the_same_path_below_another_folder(tmp_path: Path) -> N
     storage = Storage(source_of(tmp_path / "in" / "**" / "*.csv", Format.CSV))
     storage.move("day/a.csv", str(tmp_path / "out"))
     assert (tmp_path / "out" / "day" / "a.csv").read_text() == "day/a.csv"
+    assert storage.now("day/a.csv") is None
+
+
+def test_a_file_moves_to_another_disk_as_a_whole_or_stays(tmp_path: Path) -> None:
+    _make(tmp_path / "in", "day/a.csv")
+    storage = Storage(source_of(tmp_path / "in" / "**" / "*.csv", Format.CSV))
+    with folder_on_another_disk(tmp_path) as out:
+        with files_of_at_most(4), pytest.raises(OSError, match="File too large"):
+            storage.move("day/a.csv", str(out))
+        assert storage.now("day/a.csv") is not None
+        assert [file for file in out.rglob("*") if file.is_file()] == []
+        storage.move("day/a.csv", str(out))
+        assert (out / "day" / "a.csv").read_text() == "day/a.csv"
     assert storage.now("day/a.csv") is None
 
 

@@ -1,8 +1,10 @@
 """The files of a file source, where they are: on this machine, or on S3."""
 
+import errno
 import hashlib
 import io
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,11 +71,16 @@ class Storage:
         self._files.delete_file(self._place(path))
 
     def move(self, path: str, folder: str) -> None:
-        """Moves the file to the same path below another folder; one of that path is replaced."""
+        """Moves the file to the same path below another folder, also on another disk; one of that path is replaced.
+
+        If that disk is full, the file stays where it is.
+        """
         files, base = _opened(folder)
         target = f"{base}/{path}"
         files.create_dir(target.rpartition("/")[0], recursive=True)
-        if type(files) is type(self._files):
+        if isinstance(files, pafs.LocalFileSystem) and isinstance(self._files, pafs.LocalFileSystem):
+            _moved_here(Path(self._place(path)), Path(target))
+        elif type(files) is type(self._files):
             self._files.move(self._place(path), target)
         else:
             pafs.copy_files(self._place(path), target, source_filesystem=self._files, destination_filesystem=files)
@@ -102,6 +109,23 @@ def digest(file: BinaryIO, size: int) -> str:
         file.seek(begin)
         found.update(file.read(size - begin))
     return found.hexdigest()[:32]
+
+
+def _moved_here(file: Path, target: Path) -> None:
+    """A file on another disk has its name once it is whole."""
+    try:
+        file.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = target.with_name(f"{target.name}.part")
+        try:
+            shutil.copy2(file, part)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        part.replace(target)
+        file.unlink()
 
 
 def _opened(place: str) -> tuple[pafs.FileSystem, str]:
