@@ -178,7 +178,7 @@ def show_in_force(release: UpstreamRelease, metrics: UpstreamMetrics) -> None:
     """
     read = release.mappings
     if not read.usable:
-        raise wrong_mappings(read.refused)
+        raise wrong_mappings(read.refused, "fix what is named, then start upstream; raw records of their topics wait")
     metrics.stream_release.mappings(
         {mapping.source: True for mapping in read.usable} | {each.name: False for each in read.refused}
     )

@@ -3,7 +3,10 @@
 Exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 no broker, 124 `--timeout` expired, 130 Ctrl-C.
 """
 
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +15,7 @@ from lozenge.errors import LozengeError
 from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, routes, schemas
 from lozenge_deploy.cli.archive import commands as archive
 from lozenge_deploy.cli.author import commands
+from lozenge_deploy.cli.cache.commands import app as cache
 from lozenge_deploy.cli.lists.commands import app as lists
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
@@ -21,6 +25,7 @@ from lozenge_deploy.cli.source.commands import app as source
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.stream import commands as stream
 from lozenge_deploy.cli.why import why
+from lozenge_deploy.local.running_platform import variables_near
 
 app = typer.Typer(
     name="lozenge",
@@ -54,6 +59,7 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(archive.app, name="archive")
 app.command()(archive.sql)
 app.command()(archive.export)
+app.add_typer(cache, name="cache")
 app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(stream.app, name="stream")
@@ -90,6 +96,8 @@ def _common(debug: DEBUG = False, version: VERSION = False) -> None:
     """Detectors on a stream: write, test, deploy and monitor them one at a time."""
     global _debug
     _debug = debug
+    with suppress(FileNotFoundError):  # the current folder is gone
+        os.environ.update(variables_near(Path.cwd(), os.environ))
 
 
 _debug = False

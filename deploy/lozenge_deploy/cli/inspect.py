@@ -26,18 +26,22 @@ def describe(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
 
 
 def peek(
-    topic: Annotated[str, typer.Argument(help="A topic's full name.")],
+    topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="A topic's full name; else all are listed.")] = "",
     count: Annotated[int, typer.Option("-n", min=1, max=10_000, help="How many of the latest records.")] = 10,
     card_numbers: CARD_NUMBERS = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show the latest records of a topic, decoded; card numbers are masked."""
+    """Show the latest records of a topic, decoded; card numbers are masked. Without TOPIC list all topics."""
     from lozenge.contracts.record import format_positions
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.topic_admin import partitions
     from lozenge_deploy.observe.topic_tail import latest
     from lozenge_deploy.operations import audit
 
     kafka = KafkaSettings.load()
+    if not topic:
+        show([{"topic": name, "partitions": count} for name, count in sorted(partitions(kafka).items())], output)
+        return
     rows = list(latest(kafka, topic, count, card_numbers=card_numbers))
     if card_numbers and rows:
         positions = format_positions((row["partition"], row["offset"]) for row in rows)

@@ -8,10 +8,11 @@ import typer
 from lozenge.apps import is_sink, is_upstream
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.archive.sinks import switch_sink
-from lozenge_deploy.cli.local import DEFAULT, FOLDER, scale_upstream
+from lozenge_deploy.cli.local import FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
+from lozenge_deploy.local.running_platform import DEFAULT
 
 if TYPE_CHECKING:
     from lozenge_deploy.control.records import DeploymentSpec

@@ -1,6 +1,5 @@
 """Commands for the platform on this machine: up, down, and the scaling of normalisers."""
 
-import json
 import math
 import os
 import signal
@@ -17,12 +16,13 @@ from lozenge.errors import ConfigError, LozengeError, UsageError
 from lozenge.process.detached import last_error, start_detached
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
-from lozenge_deploy.cli.printing.output import OutputFormat, say
+from lozenge_deploy.cli.printing.output import OutputFormat, say, show_warnings
+from lozenge_deploy.cli.printing.terminal import echo
+from lozenge_deploy.local.running_platform import BOOTSTRAP_VARIABLE, DEFAULT, STATE, alive, bootstrap_near, running
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
-DEFAULT = Path(".lozenge")
 UP_SECONDS, DOWN_SECONDS, CHANGE_SECONDS = 180.0, 120.0, 120.0
-_STATE, _LOG = "platform.json", "platform.log"
+_LOG = "platform.log"
 _POLL_SECONDS = 0.2
 
 
@@ -46,27 +46,29 @@ def up(
     Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
     option repeats it. On a running platform --feed, --routing and --sink take effect at once, and new streams get their
     normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
-    docs/reference/files-and-ports.md lists every file and port.
+    docs/reference/files-and-ports.md lists every file and port. Commands find the platform of the folder .lozenge here
+    or above; for another one it says which variable they need.
     """
     from lozenge_deploy.local.platform_request import requested
 
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
         raise UsageError(f"reading --feed: {feed} is no rate", hint="write it as --feed 50")
-    running = _running(folder)
+    state = running(folder)
     given = {
         "port": port,
         "feed": feed,
         "routing": _sound(routing),
-        "streams": _streams(running),
+        "streams": _streams(state),
         "sinks": _sinks(sink),
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)
-    if running is not None:
+    if state is not None:
         _change(
-            folder, running, {n: value for n, value in changes.items() if value != getattr(before, n)}, dry_run, output
+            folder, state, {n: value for n, value in changes.items() if value != getattr(before, n)}, dry_run, output
         )
+        _show_address(state["bootstrap"])
         return
     wanted = replace(before, **changes)
     if dry_run:
@@ -80,13 +82,22 @@ def up(
         state,
         output,
     )
+    _show_address(state["bootstrap"])
 
 
-def _streams(running: dict[str, Any] | None) -> list[str] | None:
+def _show_address(bootstrap: str) -> None:
+    """Says how later commands find this broker, if they do not by themselves."""
+    from lozenge.kafka.settings import LOOPBACK
+
+    if os.environ.get(BOOTSTRAP_VARIABLE, bootstrap_near(Path.cwd()) or LOOPBACK) != bootstrap:
+        echo(f"commands here find it after `export {BOOTSTRAP_VARIABLE}={bootstrap}`", err=True)
+
+
+def _streams(state: dict[str, Any] | None) -> list[str] | None:
     """The names of the streams here; None where there are none, or where the platform that runs takes no new ones."""
     from lozenge.streams.project import Streams, streams_folder
 
-    if running is not None and "streams" not in running["requested"]:  # it is of an earlier version
+    if state is not None and "streams" not in state["requested"]:  # it is of an earlier version
         return None
     try:
         here = streams_folder()
@@ -99,16 +110,12 @@ def _sinks(names: list[str] | None) -> list[str] | None:
     """The sinks of these names, each declared as it should be; None for what is requested already."""
     if not names:
         return None
-    from lozenge.sink_declarations.cache_sink import CacheSink
-    from lozenge.sink_declarations.project import sink_named
-    from lozenge.streams.project import streams_folder
+    from lozenge.streams.project import Streams
+    from lozenge_deploy.local.requested_sinks import requested_sinks
 
-    project = streams_folder().parents[1]
-    sinks = {name: sink_named(project, name) for name in names}
-    for sink in sinks.values():
-        if isinstance(sink, CacheSink):
-            sink.address()  # a variable that is missing is missed here, and not in a log
-    return sorted(sinks)
+    found = requested_sinks(names, Streams.load())
+    show_warnings(found.warnings)
+    return found.names
 
 
 def _sound(file: str | None) -> str | None:
@@ -140,10 +147,10 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
     request(folder, **changes)
 
     def has_changed() -> bool:
-        return (now := _running(folder)) is None or now.get("requested") == asdict(wanted)
+        return (now := running(folder)) is None or now.get("requested") == asdict(wanted)
 
     new = [name for name in wanted.streams if name not in before.streams]
-    if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := _running(folder)) is not None:
+    if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := running(folder)) is not None:
         _refuse_failed(folder, now)
         added = f"; new streams: {', '.join(new)}" if new and before.streams else ""
         say(f"running, with a broker at {now['bootstrap']}; {wanted}{added}", now, output)
@@ -163,15 +170,15 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     from lozenge_deploy.local.platform_request import request
 
     request(folder, **changes, held="")  # a reset of offsets that was killed holds its normaliser no longer
-    (folder / _STATE).unlink(missing_ok=True)
+    (folder / STATE).unlink(missing_ok=True)
     command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder), "--streams", str(streams_folder())]
     process = start_detached(command, log=folder / _LOG, folder=folder)
-    wait_until(lambda: process.poll() is not None or _running(folder), UP_SECONDS, poll=_POLL_SECONDS)
+    wait_until(lambda: process.poll() is not None or running(folder), UP_SECONDS, poll=_POLL_SECONDS)
     if process.poll() is not None:
         error = last_error(folder / _LOG)
         hint = error.hint or f"see {folder / _LOG}"
         raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
-    if (state := _running(folder)) is not None:
+    if (state := running(folder)) is not None:
         _refuse_failed(folder, state)
         return state
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
@@ -180,13 +187,13 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
 def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Stop everything that `up` started, jobs included; the next `up` starts the deployed detectors again."""
     folder = folder.absolute()
-    if (state := _running(folder)) is None:
+    if (state := running(folder)) is None:
         raise UsageError(f"stopping the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
     if dry_run:
         say(f"would stop process {state['pid']} and all that it started; topics and store stay", state, output)
         return
     os.kill(state["pid"], signal.SIGTERM)
-    if not wait_until(lambda: not _alive(state["pid"]), DOWN_SECONDS, poll=_POLL_SECONDS):
+    if not wait_until(lambda: not alive(state["pid"]), DOWN_SECONDS, poll=_POLL_SECONDS):
         raise LozengeError(f"stopping the platform: process {state['pid']} still runs", hint=f"see {folder / _LOG}")
     say("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
@@ -207,7 +214,7 @@ def scale_upstream(
     Streams.load().of_app(app)
     if refusal := out_of_range(app, instances, KafkaSettings.load().partitions):
         raise refusal
-    if not (folder / _STATE).exists():
+    if not (folder / STATE).exists():
         raise UsageError(
             f"scaling {app}: {folder} is not a platform's folder",
             hint=f"--folder names that of `lozenge up`; with Docker Compose use `docker compose up --scale {app}=N`",
@@ -216,7 +223,7 @@ def scale_upstream(
     before = present.instances(app)
     if not dry_run:
         request(folder, normalisers=present.normalisers | {app: instances}, held="")
-    runs = _running(folder) is not None
+    runs = running(folder) is not None
     when = "pending" if runs else "from the platform's next start"
     if runs and limit is not None and not dry_run:
         _await_upstreams(folder, app, instances, limit)
@@ -232,7 +239,7 @@ def no_upstream(folder: Path, app: str) -> Iterator[None]:
     from lozenge_deploy.local.platform_request import request
 
     folder = folder.absolute()
-    if _running(folder) is None:
+    if running(folder) is None:
         yield
         return
     request(folder, held=app)
@@ -254,7 +261,7 @@ def _await_upstreams(folder: Path, app: str, instances: int, limit: float) -> No
     wanted = dict.fromkeys(instance_names(app, instances), ProgramState.RUNNING)
 
     def run() -> bool:
-        if (state := _running(folder)) is None:
+        if (state := running(folder)) is None:
             raise LozengeError(f"scaling {app}: the platform has ended", hint=f"see {folder / _LOG}")
         found = {name: each for name, each in state["programs"].items() if app_of_program(name) == app}
         if failed := [name for name, each in found.items() if each == ProgramState.FAILED]:
@@ -267,23 +274,3 @@ def _await_upstreams(folder: Path, app: str, instances: int, limit: float) -> No
     raise ChangeTimedOut(
         f"scaling {app}: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
     )
-
-
-def _running(folder: Path) -> dict[str, Any] | None:
-    """The newest status of the platform in `folder`; None if it does not run."""
-    try:
-        state: dict[str, Any] = json.loads((folder / _STATE).read_text())
-    except (OSError, ValueError):
-        return None
-    return state if isinstance(state, dict) and _alive(state.get("pid", -1)) else None
-
-
-def _alive(pid: int) -> bool:
-    """Whether the platform still runs as process `pid`."""
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and "lozenge_deploy.local.platform" in process.cmdline()
-    except psutil.Error:
-        return False

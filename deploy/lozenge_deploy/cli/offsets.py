@@ -12,11 +12,12 @@ import typer
 
 from lozenge.apps import is_upstream
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.local import DEFAULT, FOLDER, no_upstream
+from lozenge_deploy.cli.local import FOLDER, no_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show
 from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
+from lozenge_deploy.local.running_platform import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

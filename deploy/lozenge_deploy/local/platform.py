@@ -35,6 +35,7 @@ from lozenge_deploy.hosts.host_process import HOSTS, host_processes
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.file_sources import DeployedSources
 from lozenge_deploy.local.platform_request import Requested, requested
+from lozenge_deploy.local.running_platform import STATE
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, normaliser_variables
 from lozenge_deploy.supervision.job_process import EXIT, JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
@@ -43,7 +44,6 @@ from lozenge_deploy.supervision.supervisor import Program, Supervisor
 
 API = "127.0.0.1:8470"
 ARCHIVE = "archive"
-STATE = "platform.json"
 STOP_SECONDS = 30.0
 TICK_SECONDS = 0.5
 

@@ -1,6 +1,6 @@
 """What a cache has of a topic, and what a store of caches promises."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,8 @@ CALL_SECONDS = 10.0
 
 class CacheUnavailable(Retryable):
     """The server of a cache does not answer, or not now."""
+
+    exit_code = 3
 
 
 class CachePosition(NamedTuple):
@@ -33,6 +35,21 @@ class CacheEntry(NamedTuple):
     value: str | None
     offset: int
     at: int
+
+
+class StoredEntry(NamedTuple):
+    """An entry as a server has it, whose record is at `offset` of `partition`; times in Unix milliseconds.
+
+    `value` is None for a key that was deleted. `expires_at` may be over where the server deletes later; None is never.
+    """
+
+    key: str
+    value: str | None
+    partition: int
+    epoch: int
+    offset: int
+    at: int
+    expires_at: int | None
 
 
 class Lifetimes(NamedTuple):
@@ -76,11 +93,35 @@ class CacheStore(Protocol):
         ...
 
 
+class CacheReader(Protocol):
+    """What a server has of one cache, for those who only look; it creates nothing there.
+
+    Every method raises CacheUnavailable, and ConfigError for a server that refuses. Of a cache that never ran there is
+    nothing.
+    """
+
+    def positions(self) -> dict[int, CachePosition]:
+        """As `CacheStore.positions`."""
+        ...
+
+    def entry(self, key: str) -> StoredEntry | None:
+        """The entry of a key, or None."""
+        ...
+
+    def entries(self) -> Iterator[StoredEntry]:
+        """All of them in no order: each that is there from the beginning to the end, one or more times."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connections."""
+        ...
+
+
 def unavailable(name: str, error: Exception) -> CacheUnavailable:
     """Why a call of the server of the cache `name` may be repeated."""
     return CacheUnavailable(
         f"calling the server of the cache {name}: {first_line(error)}",
-        hint="check that it runs and has room; the sink continues at its position",
+        hint="check that it runs and has room; a sink continues at its position",
     )
 
 

@@ -2,7 +2,7 @@
 
 It is configured by environment variables: `LOZENGE_SINK_*` (see `settings.py`), `LOZENGE_ARCHIVE` and
 `LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or the declaration are wrong, 3 no
-broker.
+broker, or no server of a cache.
 """
 
 import argparse

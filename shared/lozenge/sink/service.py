@@ -9,6 +9,7 @@ from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.metrics.reporter import Reporter
+from lozenge.near_names import near_names
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.sink.settings import SinkSettings
@@ -55,9 +56,11 @@ def _cache(sink: CacheSink, streams: Streams, kafka: KafkaSettings, metrics: Sin
 def _exists(kafka: KafkaSettings, topic: str, records: str, stop: StopSignal) -> bool:
     """Waits until the topic of these `records` exists; false if it is to stop before."""
     waits = False
-    while topic not in partitions(kafka):
+    while topic not in (existing := partitions(kafka)):
         if not waits:
-            logging.logger().warning(f"waits for {topic}: nothing has written {records} yet")
+            near = ", ".join(near_names(topic, existing))
+            hint = f"check what the sink is to read; near to it: {near}" if near else "check what the sink is to read"
+            logging.logger().warning(f"waits for {topic}: nothing has written {records} yet", hint=hint)
             waits = True
         if stop.wait(TOPIC_SECONDS):
             return False

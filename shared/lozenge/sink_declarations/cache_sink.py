@@ -65,7 +65,7 @@ class CacheSink(DeclaredSink):
             raise ConfigError(
                 f"opening the store of the sink {self.name}: {self.url} needs variables that are not set",
                 problems=[f"{name} is not set" for name in missing],
-                hint="set them where the sink is started",
+                hint="set them where the sink, or this command, is started",
             )
         url = _VARIABLE.sub(lambda found: environment[found.group(1)], self.url)
         if not url.startswith(STORES):

@@ -46,10 +46,11 @@ def sink_named(project: Path, name: str) -> Sink:
     folder = project / SINKS / name
     if (folder / DECLARATION).is_file():
         return read_sink(folder)
-    have = ", ".join(file.parent.name for file in sorted((project / SINKS).glob(f"*/{DECLARATION}"))) or "none"
+    have = ", ".join(file.parent.name for file in sorted((project / SINKS).glob(f"*/{DECLARATION}")))
     raise UsageError(
-        f"looking for the sink {name}: {folder} has no {DECLARATION}; there are {have}",
-        hint="run this in the project; the pages on the archive and on caches show how a sink is declared",
+        f"looking for the sink {name}: {folder} has no {DECLARATION}",
+        hint=f"{f'name one of {have}' if have else 'this project has no sink'}, or run this in the project that has "
+        "it; the pages on the archive and on caches show how one is declared",
     )
 
 

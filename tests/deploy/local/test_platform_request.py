@@ -86,7 +86,7 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         now = json.loads(json.dumps(asdict(requested(folder))))
         return {"pid": 1, "bootstrap": "127.0.0.1:9092", "programs": {}, "failed": {}, "requested": now}
 
-    monkeypatch.setattr(local, "_running", running)
+    monkeypatch.setattr(local, "running", running)
     return tmp_path
 
 
@@ -103,6 +103,12 @@ def test_a_feed_for_a_running_platform_takes_effect_is_shown_and_is_kept(platfor
     assert (code, "no change: 50 generated records per second" in said) == (0, True)
     code, said = up(platform, "--feed", "0")
     assert (code, "no generated records" in said, requested(platform).feed) == (0, True, 0.0)
+
+
+def test_a_broker_that_commands_do_not_find_by_themselves_is_said(platform: Path) -> None:
+    assert "export" not in up(platform)[1]
+    run = invoke("up", "--folder", str(platform), cwd=platform, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:19092")
+    assert "after `export LOZENGE_KAFKA_BOOTSTRAP=127.0.0.1:9092`" in run.stderr
 
 
 def test_a_stream_that_is_new_is_normalised_by_a_running_platform(platform: Path) -> None:

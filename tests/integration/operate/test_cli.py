@@ -44,6 +44,19 @@ def test_status_shows_what_reports_and_peek_what_was_sent(kafka: KafkaSettings, 
     assert (run.returncode, "there is no such topic" in run.stderr) == (2, True)
 
 
+def test_a_topic_that_is_misspelt_is_answered_with_the_near_ones_and_peek_alone_lists_all(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    topic = kafka.topics.events("auth")
+    run = invoke("peek", topic.replace("canonical", "cannonical"), cwd=tmp_path, **kafka.variables)
+    assert f"near to it: {topic}, " in run.stderr
+    assert run.stderr.count(",") <= 5
+    assert "`lozenge peek` lists all" in run.stderr
+    listed = [row["topic"] for row in json.loads(invoke("peek", "-o", "json", cwd=tmp_path, **kafka.variables).stdout)]
+    assert topic in listed
+    assert listed == sorted(listed)
+
+
 def test_watching_ends_with_130_on_ctrl_c(kafka: KafkaSettings, tmp_path: Path) -> None:
     environment = surroundings(**kafka.variables, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "status", "--watch", "-o", "json"]

@@ -61,7 +61,7 @@ def test_entries_are_added_changed_removed_and_listed_and_every_change_is_audite
     kafka: KafkaSettings, name: str, called: Called
 ) -> None:
     code, refusal = called("add", name, "card_1", "--reason", "stolen")
-    assert (code, "--new creates a list" in refusal) == (2, True)
+    assert (code, "--new` creates it" in refusal) == (2, True)
     [made] = called("add", name, "card_1", "card_2", "--reason", "stolen", "--author", "ann", "--new")
     assert (made["done"], [row["change"] for row in made["changes"]]) == (True, ["added", "added"])
     [again] = called("add", name, "card_1", "--reason", "stolen")
@@ -125,6 +125,14 @@ def test_an_import_adds_and_a_confirmed_replacement_makes_the_list_the_file(
     assert "the same command with --yes makes these changes" in run.stderr
     called("import", name, str(file), "--replace", "--yes")
     assert [row["value"] for row in called("ls", name)] == ["card_2"]
+
+
+def test_a_list_that_there_is_not_is_answered_with_what_to_do(name: str, called: Called, kafka: KafkaSettings) -> None:
+    called("add", name, "card_1", "--reason", "stolen", "--new")
+    code, refusal = called("ls", f"{name}s")
+    assert code == 2
+    assert f"near to it: {name}" in refusal
+    assert f"`lozenge list add {name}s VALUE --reason TEXT --new` creates it" in refusal
 
 
 def test_of_two_writers_at_once_the_later_one_wins_and_both_are_audited(kafka: KafkaSettings, name: str) -> None:

@@ -22,6 +22,9 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from lozenge.cache.cached_topic import cached_topic
+from lozenge.cache.comparison import CacheProof
+from lozenge.cache.stores import lifetimes_of, reader_of
 from lozenge.detector.fold import Entry as FoldEntry
 from lozenge.errors import DecodeError
 from lozenge.kafka.group_offsets import committed
@@ -30,8 +33,11 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.topic_reader import bounds, retained
 from lozenge.process.waiting import wait_until
+from lozenge.sink_declarations.cache_sink import CacheSink
+from lozenge.sink_declarations.project import read_sink
 from lozenge_deploy.demo.sinks.cache_contents import values_of
 from lozenge_deploy.local.redis_server import LocalRedis
+from lozenge_deploy.observe.cache_report import verified
 from tests import postgres
 from tests.bench.backlog import write
 from tests.brokers import Broker, own_platform
@@ -159,6 +165,15 @@ def logs(folder: Path) -> str:
     return "\n".join(log.read_text() for log in sorted(folder.glob("log-*")))
 
 
+def proof_of(kafka: KafkaSettings, folder: Path) -> CacheProof:
+    """What `lozenge cache verify` finds."""
+    declared = read_sink(folder)
+    assert isinstance(declared, CacheSink)
+    topic = cached_topic(declared, kafka, {"auth": AUTH})
+    with closing(reader_of(declared)) as reader:
+        return verified(kafka, NAME, topic, reader, lifetimes_of(declared), lambda done, total: None)
+
+
 def declared_in(folder: Path, server: Server, reads: str = 'stream = "auth"') -> Path:
     """The folder of the sink, which reads so."""
     lines = ['kind = "cache"', 'title = "Killed"', 'owner = "tests"', f'url = "{server.url}"', "rows = 500", reads]
@@ -207,6 +222,8 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
             instance.terminate()
             assert instance.wait(60) == 0, logs(tmp_path)
     assert {key: json.loads(value)["event_id"] for key, value in server.read().items()} == expected
+    proof = proof_of(kafka, sink)
+    assert (proof.right, proof.problems) == (len(expected), []), "`lozenge cache verify` agrees"
     dead = [*retained(kafka, topics.dead_letters("sink-killed"), kafka.partitions)]
     places = {(m.partition(), dict(m.headers() or [])["__connect.errors.offset"]) for m in dead}
     assert len(dead) == len(places) == len(range(0, EVENTS, POISON))
@@ -247,6 +264,7 @@ def test_the_state_of_a_fold_is_a_feature_of_its_key_until_the_fold_forgets_it(
         sink = declared_in(tmp_path, server, 'state_of = "spending"')
         with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, tmp_path / "log-1"):
             assert wait_until(lambda: "waits for" in logs(tmp_path), START_SECONDS)
+            assert "near to it: " in logs(tmp_path)
             ensure_topics(kafka, kafka.topics.detector("spending").contracts())
             write(kafka, state, kafka.partitions, ((f'["{key}"]'.encode(), value) for key, value in entries.items()))
             assert wait_until(lambda: len(server.read()) == 2, START_SECONDS), logs(tmp_path)

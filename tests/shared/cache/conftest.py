@@ -7,8 +7,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from lozenge.cache.entries import CacheStore, Lifetimes
+from lozenge.cache.entries import CacheReader, CacheStore, Lifetimes
+from lozenge.cache.postgres_reader import PostgresReader
 from lozenge.cache.postgres_store import PostgresStore
+from lozenge.cache.redis_reader import RedisReader
 from lozenge.cache.redis_store import RedisStore
 from lozenge_deploy.demo.sinks.cache_contents import values_of
 from lozenge_deploy.local.redis_server import LocalRedis
@@ -21,12 +23,19 @@ class Cache:
     def __init__(self, url: str, kind: type[RedisStore] | type[PostgresStore]) -> None:
         self.url, self.kind, self.name = url, kind, f"cache_{uuid4().hex[:8]}"
         self._stores: list[CacheStore] = []
+        self._readers: list[CacheReader] = []
 
     def store(self, ttl: timedelta | None = None, tombstone: timedelta = timedelta(days=1)) -> CacheStore:
         """A connection of its own."""
         store = self.kind(self.url, self.name, Lifetimes(ttl, tombstone))
         self._stores.append(store)
         return store
+
+    def reader(self) -> CacheReader:
+        """What only looks, by a connection of its own."""
+        reader = (PostgresReader if self.kind is PostgresStore else RedisReader)(self.url, self.name)
+        self._readers.append(reader)
+        return reader
 
     def read(self) -> dict[str, str]:
         """The value of each key, as text, as a client finds it."""
@@ -39,6 +48,8 @@ class Cache:
     def close(self) -> None:
         for store in self._stores:
             store.close()
+        for reader in self._readers:
+            reader.close()
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def test_a_folder_without_a_declaration_and_an_unknown_sink_are_named(tmp_path: 
     with pytest.raises(ConfigError, match="No such file"):
         read_sink(tmp_path)
     declared(tmp_path, GOOD)
-    with pytest.raises(UsageError, match="there are cold"):
+    with pytest.raises(UsageError, match="name one of cold"):
         sink_named(tmp_path, "warm")
 
 

@@ -22,6 +22,7 @@ _UNKNOWN = StreamDefinition(name="unknown", title="?", owner="?", keys={}, avro=
 """The stream of mappings where that cannot be read: nothing is said of what fits it."""
 _STAND_INS = {"source": "unreadable", "topic": "UNREADABLE", "keyed_by": "", "skip": [], "fields": {}}
 """What is read in place of something that has not the right form, for the problems of all the rest."""
+_FIX = "nothing has changed; fix what is named. The page on mappings has every key"
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ def mapping_of(declared: dict[str, object], stream: StreamDefinition) -> Mapping
     return Mapping.model_validate(declared | {"stream": stream})
 
 
-def wrong_mappings(refused: Iterable[RefusedMapping]) -> ConfigError:
-    """The error that names every problem of the mappings `refused`."""
+def wrong_mappings(refused: Iterable[RefusedMapping], hint: str = _FIX) -> ConfigError:
+    """The error that names every problem of the mappings `refused`; by default nothing runs with them."""
     return ConfigError(
         "reading the mappings of raw formats",
         problems=[problem for each in refused for problem in each.problems],
-        hint="fix the files named; raw records of their topics wait",
+        hint=hint,
     )
 
 

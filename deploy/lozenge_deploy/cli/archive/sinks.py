@@ -7,9 +7,9 @@ from typing import Any
 from lozenge.errors import UsageError
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.printing.output import OutputFormat, say
+from lozenge_deploy.local.running_platform import STATE
 
 _POLL_SECONDS = 0.2
-_STATE = "platform.json"
 
 
 def switch_sink(folder: Path, app: str, verb: str, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
@@ -57,7 +57,7 @@ def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:
 def _programs(folder: Path) -> dict[str, Any] | None:
     """The programs of the platform by name; None if it does not run."""
     try:
-        found: dict[str, Any] = json.loads((folder / _STATE).read_text())["programs"]
+        found: dict[str, Any] = json.loads((folder / STATE).read_text())["programs"]
     except (OSError, ValueError, KeyError):
         return None
     return found

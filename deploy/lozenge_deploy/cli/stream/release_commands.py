@@ -37,14 +37,14 @@ def plan(
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.streams.project import Streams
     from lozenge_deploy.operations.offset_reset import moment_of
+    from lozenge_deploy.operations.streams.known_streams import with_folder
     from lozenge_deploy.operations.streams.release_plan import plan as compared
     from lozenge_deploy.operations.streams.release_plan import sentences
 
     begin = moment_of(since, "--from") if since else datetime.now(UTC) - timedelta(seconds=seconds_of(last, "--last"))
-    definition = Streams.load().get(name)
-    found = compared(
-        KafkaSettings.load(), definition, (begin, moment_of(until, "--to") if until else None), records, examples
-    )
+    kafka = KafkaSettings.load()
+    definition = with_folder(kafka, Streams.load(), name)
+    found = compared(kafka, definition, (begin, moment_of(until, "--to") if until else None), records, examples)
     if output is OutputFormat.JSON:
         show([{"stream": definition.name, **found}], output)
         return
@@ -73,11 +73,12 @@ def deploy(
     from lozenge.streams.release_files import files_of
     from lozenge_deploy.observe.stream_history import coverage_end
     from lozenge_deploy.operations.streams import release_deploy
+    from lozenge_deploy.operations.streams.known_streams import with_folder
     from lozenge_deploy.operations.streams.upstream_tools import check_mappings
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
     streams = Streams.load()
-    definition = streams.get(name)
+    definition = with_folder(kafka, streams, name)
     files = files_of(streams.folder / definition.name)
     candidate = release_deploy.prepare(kafka, definition, files)
     if test and candidate.refusal is None:
@@ -110,6 +111,7 @@ def rollback(
     from lozenge.streams.release_files import definition_of
     from lozenge_deploy.observe.stream_history import coverage_end
     from lozenge_deploy.operations.streams import release_requests
+    from lozenge_deploy.operations.streams.known_streams import kept_definition
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
     try:
@@ -117,7 +119,7 @@ def rollback(
     except BrokerUnavailable:
         require_stream(name)
         raise
-    if state.deployment is None:
+    if kept_definition(state) is None:
         require_stream(name)
     request, _ = release_requests.rollback_of(state, to, message)
     rows = [{"field": "release", "current": release_name(state.to_run), "new": release_name(request.release)}]
@@ -149,24 +151,24 @@ def releases(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show the releases of a stream, which is in force, and since which raw offsets."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.stream_releases import present_state
-    from lozenge.streams.project import Streams
     from lozenge_deploy.observe.stream_history import changes, last_since, segments_since
+    from lozenge_deploy.operations.streams.known_streams import normaliser_of
     from lozenge_deploy.operations.streams.release_table import BRIEF, release_rows
 
     kafka = KafkaSettings.load()
-    stream = Streams.load().get(name)
-    since = last_since(changes(segments_since(kafka, stream.app)))
-    rows = release_rows(present_state(kafka, stream.name), since)
+    since = last_since(changes(segments_since(kafka, normaliser_of(kafka, name))))
+    rows = release_rows(present_state(kafka, name), since)
     show_readable(rows, output, f"{name} has no release", brief=BRIEF)
 
 
 def history(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show every change of a stream's release, with the raw offsets from which on it was in force."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.streams.project import Streams
     from lozenge_deploy.observe.stream_history import change_rows, changes, segments_since
+    from lozenge_deploy.operations.streams.known_streams import normaliser_of
 
-    rows = change_rows(changes(segments_since(KafkaSettings.load(), Streams.load().get(name).app)))
+    kafka = KafkaSettings.load()
+    rows = change_rows(changes(segments_since(kafka, normaliser_of(kafka, name))))
     show_readable(rows, output, f"no upstream has run for {name}")
 
 

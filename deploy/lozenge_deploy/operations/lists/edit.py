@@ -1,6 +1,6 @@
 """Changes a reference list: entries and their audit records in one transaction, after whatever others have changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lozenge.contracts.record import Record
@@ -10,6 +10,7 @@ from lozenge.kafka.reference_lists import read_entries
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter, exclusively
+from lozenge.near_names import near_names
 from lozenge.process.waiting import wait_until
 from lozenge.protocol.list_entries import ListEntry
 from lozenge_deploy.operations import audit
@@ -75,7 +76,17 @@ def _records(kafka: KafkaSettings, name: str, topic: str, change: EntryChange, n
 
 def _require(kafka: KafkaSettings, name: str) -> None:
     if name not in (there := names(kafka)):
-        raise UsageError(
-            f"looking for list {name}: there is none; lists are {', '.join(there) or 'none'}",
-            hint="check the name; --new creates a list, and so does the deployment of a detector that declares it",
-        )
+        raise UsageError(f"looking for list {name}: the platform does not have it", hint=_instead_of(name, there))
+
+
+def _instead_of(name: str, there: Sequence[str]) -> str:
+    """What to do about a list that there is not, given those that there are."""
+    new = (
+        f"`lozenge list add {name} VALUE --reason TEXT --new` creates it, as `import` does with --new, and so does "
+        "the deployment of a detector that declares it"
+    )
+    if not there:
+        return f"it has no list yet; {new}"
+    near = near_names(name, there)
+    others = f"near to it: {', '.join(near)}; " if near else ""
+    return f"{others}`lozenge list ls` shows all {len(there)}; {new}"

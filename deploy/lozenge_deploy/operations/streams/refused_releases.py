@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lozenge.errors import ConfigError
 from lozenge.protocol.stream_releases import StreamState, release_name
-from lozenge.streams.release_files import definition_of
+from lozenge_deploy.operations.streams.known_streams import kept_definition
 
 _LONGEST = 160
 
@@ -21,8 +20,8 @@ def refused_releases(states: Iterable[StreamState]) -> dict[str, ReleaseRefusal]
     """Each refused release by the name of the normaliser that refuses it."""
     found = {}
     for state in states:
-        if (refused := refusal(state)) is not None and (app := _app_of(state)) is not None:
-            found[app] = refused
+        if (refused := refusal(state)) is not None and (stream := kept_definition(state)) is not None:
+            found[stream.app] = refused  # no release may change it
     return found
 
 
@@ -41,13 +40,3 @@ def refusal(state: StreamState) -> ReleaseRefusal | None:
         f"`lozenge stream releases {state.stream} -o json` has every problem; fix the folder and deploy it again, "
         f"or `lozenge stream rollback {state.stream}`",
     )
-
-
-def _app_of(state: StreamState) -> str | None:
-    """The normaliser of the stream, as the newest release says it that can be read: no release may change it."""
-    for _, release in sorted(state.releases.items(), reverse=True):
-        try:
-            return definition_of(release.files, state.stream).app
-        except ConfigError:
-            continue
-    return None

@@ -24,7 +24,9 @@ def check_mappings(stream: str) -> list[dict[str, Any]]:
     found = asked(f"checking stream {stream}", "lozenge_upstream.check_mappings", stream)
     if found["problems"]:
         raise ConfigError(
-            f"checking the stream {stream}: {len(found['problems'])} problem(s)", problems=found["problems"]
+            f"checking the stream {stream}: {len(found['problems'])} problem(s)",
+            problems=found["problems"],
+            hint="fix what is named; the pages on streams and on mappings have every key",
         )
     mappings: list[dict[str, Any]] = found["mappings"]
     return mappings
