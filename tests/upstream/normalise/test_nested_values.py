@@ -247,6 +247,16 @@ TEXT = {"transform": "text", "path": "x"}
 SCREEN = DECLARED["fields"]["device"]["fields"]["screen"]
 
 
+def test_what_the_elements_of_a_list_become_is_computed_once(
+    upstream_spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern, uses = "[a-z]+-[0-9]+", 2  # in the value, and in the reason if that is a card number
+    session = upstream_spark.newSession()
+    session.conf.set("spark.sql.debug.maxToStringFields", "10000")
+    normalise(frame(session, [Raw(b"{}")], mapping()), mapping(), KEY).explain()
+    assert capsys.readouterr().out.count(pattern) == uses
+
+
 def device(**fields: Any) -> dict[str, Any]:
     declared = DECLARED["fields"]["device"]["fields"] | fields
     return {"transform": "record", "fields": {name: spec for name, spec in declared.items() if spec is not None}}

@@ -89,20 +89,21 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     amounts = _currencies(mapping)
     used = sorted({name for names in amounts.values() for name in names})
     valued = parsed.withColumns(numbers).withColumns(
-        {column_of(name): columns.value for name, columns in made.items() if name not in amounts}
+        {column_of(name): columns.whole for name, columns in made.items() if name not in amounts}
         | {_digits_of(name): minor_digits_column(made[name].value) for name in used}
     )
     if amounts:
-        valued = valued.withColumns({column_of(name): made[name].value for name in amounts})
+        valued = valued.withColumns({column_of(name): made[name].whole for name in amounts})
     absent = {
         column_of(name): F.lit(None).cast(sql_type(own[name].type) if name in own else "string")
         for name in mapping.optional
         if name not in made
     }
+    values = {column_of(name): columns.value_of(F.col(column_of(name))) for name, columns in made.items()}
     return (
         valued.withColumns(absent)
         .withColumn("reason", _reason(mapping, made, root, rows, record))
-        .withColumn("event_id", _event_id(mapping.source))
+        .withColumns({"event_id": _event_id(mapping.source), **values})
         .drop("_is_record", *map(_digits_of, used))
         .drop(*(f"_text_{n}" for n in range(len(texts))), *(f"_container_{n}" for n in range(len(containers))))
     )
@@ -152,7 +153,10 @@ def _reason(mapping: Mapping, made: dict[str, Made], root: Row, rows: dict[str, 
     needed = nested_values.needs(((specs[name], row) for name, row in rows.items()), 0)
     settled = {
         name: columns.settles(
-            F.col(column_of(name)), presence[name], optional=name in mapping.optional, needed=needed.get(name)
+            columns.value_of(F.col(column_of(name))),
+            presence[name],
+            optional=name in mapping.optional,
+            needed=needed.get(name),
         )
         for name, columns in made.items()
     }
@@ -180,7 +184,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], root: Row, rows: dict[str, 
 
 def _problem(name: str, made: Made, present: Column) -> Column:
     if made.checked is not None:
-        return F.array_join(made.checked["problems"], ", ")
+        return F.array_join(F.col(column_of(name))["problems"], ", ")
     return made.problem(name, present)
 
 

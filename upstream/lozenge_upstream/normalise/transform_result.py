@@ -94,6 +94,15 @@ class Made:
     checked: Column | None = None
     """Of a value of several parts: a struct of the `value` and of its `problems`, texts in place of `fault`."""
 
+    @property
+    def whole(self) -> Column:
+        """What is computed once for a record: the value, or the struct of the value and of its problems."""
+        return self.value if self.checked is None else self.checked
+
+    def value_of(self, whole: Column) -> Column:
+        """The value in a column that `whole` made."""
+        return whole if self.checked is None else whole["value"]
+
     def accepts(self, value: Column) -> Column:
         """Whether the finished value holds; never null."""
         good = value.isNotNull()
