@@ -13,7 +13,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import alerts, begin_at_the_end, event, group_offsets, running, send, wait_for
 from tests.integration.job.killing import detector_folder, process_of
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
+pytestmark = [pytest.mark.integration, pytest.mark.nightly, pytest.mark.usefixtures("no_short_batches")]
 
 CARDS = [f"card_{n}" for n in range(500)]
 RULE = """

@@ -215,6 +215,7 @@ def test_a_mapping_changes_under_traffic_and_back_and_a_bad_one_does_not(
     ]
 
 
+@pytest.mark.nightly
 def test_what_real_time_mode_has_written_ahead_is_completed_by_the_release_that_wrote_it(
     scene: Scene, upstream_spark: SparkSession
 ) -> None:
