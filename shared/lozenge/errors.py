@@ -5,6 +5,7 @@
     │   ├── BrokerUnavailable     no Kafka broker answered in time
     │   ├── RegistryUnavailable   no schema registry answered where one should
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
+    │   ├── NotErased             places still have records of a person, or may have them
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   ├── ArchiveUnwritable     (lozenge.archive.delta_table) a table cannot be written, as on a full disk
     │   ├── CacheUnavailable      (lozenge.cache.entries) the server of a cache is away or full
@@ -74,6 +75,10 @@ class RegistryUnavailable(Retryable):
 
 class SparkGone(Retryable):
     """Spark's JVM did not start, or has ended by a signal or for lack of memory; what is committed stays."""
+
+
+class NotErased(Retryable):
+    """Places still have records of a person who was to be erased, or may have them; the command can be run again."""
 
 
 class Poison(LozengeError):

@@ -16,6 +16,7 @@ from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, r
 from lozenge_deploy.cli.archive import commands as archive
 from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.cache.commands import app as cache
+from lozenge_deploy.cli.erasure.commands import erase
 from lozenge_deploy.cli.lists.commands import app as lists
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
@@ -60,6 +61,7 @@ app.add_typer(archive.app, name="archive")
 app.command()(archive.sql)
 app.command()(archive.export)
 app.add_typer(cache, name="cache")
+app.command()(erase)
 app.add_typer(lists, name="list")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(stream.app, name="stream")

@@ -8,6 +8,7 @@
     GET    /channels                 deliveries by channel and state; POST /channels/NAME/{enable,retry}
     GET    /rate-limits              rate-limited alerts by detector; POST /rate-limits/DETECTOR/{release,drop}
     POST   /replay                   {channel, from, partition, all}: sends notifications again
+    POST   /erasures                 {key, value}: erases one entity from the store
     POST   /feedback                 {alert_id, verdict, author, note, seconds}
     GET    /feedback/TOKEN           a page for analysts without a login; POST there records its form
     GET    /healthz
@@ -23,6 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from lozenge_downstream.api.erasures import ErasureApi
 from lozenge_downstream.api.feedback import FeedbackApi
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from lozenge_downstream.api.operators import OperatorApi
@@ -37,7 +39,11 @@ def api(
 ) -> Starlette:
     """The application. An empty `token` admits every client; without `links` there are no feedback pages."""
     analysts = FeedbackApi(store, pipeline.topics, wake, links)
-    requests = [*OperatorApi(store, pipeline, wake).requests(), *RoutingApi(store, pipeline).requests()]
+    requests = [
+        *OperatorApi(store, pipeline, wake).requests(),
+        *RoutingApi(store, pipeline).requests(),
+        *ErasureApi(store).requests(),
+    ]
     guarded = [*requests, ("POST", "/feedback", analysts.answer)]
     routes = [Route(path, endpoint(handle, token), methods=[method]) for method, path, handle in guarded]
     routes += [

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lozenge.contracts.display_text import visible
+from lozenge.protocol.data_subject import SHORTEST
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.routing.matchers import Matcher, MatcherField, are_contradictory
@@ -90,6 +91,13 @@ class By(_Request):
     """The author of a change."""
 
     author: _Text
+
+
+class NewErasure(_Request):
+    """The erasure of one entity: the name of its key, and its id."""
+
+    key: _Text
+    value: Annotated[str, Field(min_length=SHORTEST, max_length=500), BeforeValidator(_storable)]
 
 
 class Replay(_Request):

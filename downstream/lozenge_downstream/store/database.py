@@ -78,6 +78,23 @@ class Store:
         with self._translated("reading"), self._engine.connect().execution_options(**READ) as connection:
             yield Transaction(connection, self._clock())
 
+    def reclaim(self) -> None:
+        """Frees the bytes of deleted rows: SQLite writes its file again, and PostgreSQL vacuums.
+
+        Waits for no reader; raises StoreUnavailable or Fatal.
+        """
+        with self._translated("reclaiming"), self._one_writer:
+            if self._engine.dialect.name != "sqlite":
+                with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                    connection.execute(sql.text("VACUUM"))
+                return
+            raw = self._engine.raw_connection()
+            try:
+                for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                    raw.cursor().execute(statement).fetchall()
+            finally:
+                raw.close()
+
     def close(self) -> None:
         """Closes every connection."""
         self._engine.dispose()

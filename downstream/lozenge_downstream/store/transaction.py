@@ -4,6 +4,8 @@ from functools import cached_property
 
 import sqlalchemy as sql
 
+from lozenge.protocol.data_subject import DataSubject
+from lozenge_downstream.store import erasure
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.feedback import Feedback
@@ -88,3 +90,7 @@ class Transaction:
     def delete_expired(self, retention: Retention) -> bool:
         """Deletes some expired rows; returns whether there may be more."""
         return retention.step(self._connection)
+
+    def erase(self, subject: DataSubject) -> erasure.Erased:
+        """Erases a subject from every table; the transaction must be exclusive. `Store.reclaim` frees the bytes."""
+        return erasure.erase(self._connection, subject)

@@ -51,6 +51,11 @@ def merged(folder: Path, small: SmallFiles, columns: pa.Schema, file_bytes: int 
     return all_or_none(folder, write(folder, small.day, small.bucket, parts, file_bytes=file_bytes))
 
 
+def contents(folder: Path, small: SmallFiles) -> list[int]:
+    """What the files are until an erasure replaces one in place; what was merged of others is given up then."""
+    return [(folder / file.path).stat().st_ino for file in small.files]
+
+
 def _parts(folder: Path, small: SmallFiles, columns: pa.Schema) -> Iterator[pa.Table]:
     stored = pa.schema([field for field in columns if field.name not in (DAY, BUCKET)])
     for partition in sorted({p for file in small.files for p in range(file.partition, file.last_partition + 1)}):

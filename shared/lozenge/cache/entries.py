@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from lozenge.errors import ConfigError, Retryable, first_line
+from lozenge.protocol.data_subject import DataSubject
 
 CALL_SECONDS = 10.0
 """How long a call waits for a server."""
@@ -86,6 +87,14 @@ class CacheStore(Protocol):
 
     def delete_expired(self) -> int:
         """Deletes the entries that have expired, where the server does not do that itself; returns how many."""
+        ...
+
+    def erase(self, subject: DataSubject, *, dry_run: bool) -> int:
+        """Deletes each entry whose key or value names a subject, and returns how many; a `dry_run` only counts.
+
+        No tombstone is left, whose key would be the value. Nothing brings the entry back: an older record is read again
+        only if the server has lost the position, and with it the deletion.
+        """
         ...
 
     def close(self) -> None:

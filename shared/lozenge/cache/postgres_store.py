@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lozenge.cache.entries import CacheEntry, CachePosition, Lifetimes
 from lozenge.cache.json_values import without_nul
 from lozenge.cache.postgres_database import PostgresDatabase
+from lozenge.protocol.data_subject import DataSubject
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,6 +44,11 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value, "partition" = excluded."
   epoch = excluded.epoch, "offset" = excluded."offset", at = excluded.at, expires_at = excluded.expires_at
 WHERE (old.epoch, old."offset") < (excluded.epoch, excluded."offset")
 """
+_NAMING = """
+SELECT key, value::text FROM lozenge_cache.{name}_entries
+WHERE strpos(key, %s) > 0 OR strpos(value::text, %s) > 0 FOR UPDATE
+"""
+_ERASE = "DELETE FROM lozenge_cache.{name}_entries WHERE key = ANY(%s)"
 _EXPIRED = "DELETE FROM lozenge_cache.{name}_entries WHERE expires_at < now()"
 
 
@@ -76,6 +82,19 @@ class PostgresStore:
     def delete_expired(self) -> int:
         """As `CacheStore.delete_expired`."""
         return self._database.call(lambda connection: connection.execute(self._database.sql(_EXPIRED)).rowcount)
+
+    def erase(self, subject: DataSubject, *, dry_run: bool) -> int:
+        """As `CacheStore.erase`, in one transaction."""
+
+        def erased(connection: "psycopg.Connection[Any]") -> int:
+            naming = self._database.sql(_NAMING)
+            likely = connection.execute(naming, [subject.value, subject.value]).fetchall()
+            keys = [key for key, value in likely if subject.is_in(key) or subject.is_in(value or "")]
+            if not dry_run:
+                connection.execute(self._database.sql(_ERASE), [keys])
+            return len(keys)
+
+        return self._database.call(erased)
 
     def close(self) -> None:
         """Closes the connection."""

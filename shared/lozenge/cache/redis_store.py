@@ -8,10 +8,12 @@ What a failover loses are whole scripts, the newest ones. The position is lost w
 the records again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from lozenge.cache.entries import CacheEntry, CachePosition, Lifetimes
 from lozenge.cache.redis_server import RedisServer, position_text
+from lozenge.protocol.data_subject import DataSubject
 
 # Its first write is one that a server without memory refuses: later ones of a script that has written are not.
 _WRITE = """
@@ -41,6 +43,15 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
+# An entry of another key that has got another record since then stays.
+_ERASE = """
+if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'value') ~= ARGV[1] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])
+"""
+_SCANNED = 1_000
+"""Entries that an erasure looks at with one call."""
 
 
 class RedisStore:
@@ -50,6 +61,7 @@ class RedisStore:
         """Connects with the first call. Raises ConfigError for a URL that is none."""
         self._server, self._lifetimes = RedisServer(url, name), lifetimes
         self._write = self._server.client.register_script(_WRITE)
+        self._erase = self._server.client.register_script(_ERASE)
 
     def positions(self) -> dict[int, CachePosition]:
         """As `CacheStore.positions`."""
@@ -72,6 +84,34 @@ class RedisStore:
         """Nothing to do: the server deletes them by itself."""
         return 0
 
+    def erase(self, subject: DataSubject, *, dry_run: bool) -> int:
+        """As `CacheStore.erase`; it looks at every entry."""
+
+        def erased() -> int:
+            found, every = 0, self._server.client.scan_iter(f"{self._server.prefix}*", count=_SCANNED)
+            for keys in batched(every, _SCANNED):
+                found += sum(self._erased(keys, subject, dry_run=dry_run))
+            return found
+
+        return self._server.call(erased)
+
+    def _erased(self, keys: Sequence[str], subject: DataSubject, *, dry_run: bool) -> Iterator[int]:
+        pipeline = self._server.client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.hget(key, "value")
+        for key, value in zip(keys, pipeline.execute(), strict=True):
+            if subject.is_in(key.removeprefix(self._server.prefix)):
+                yield 1 if dry_run else self._erase(keys=[key], args=[""])
+            elif value is not None and subject.is_in(value):
+                yield 1 if dry_run else self._erase(keys=[key], args=[value])
+
     def close(self) -> None:
         """Closes the connection."""
         self._server.close()
+
+
+def batched(keys: Iterable[str], size: int) -> Iterator[list[str]]:
+    """The keys in lists of this size; a scan may give a key twice."""
+    waiting = iter(keys)
+    while batch := list(dict.fromkeys(islice(waiting, size))):
+        yield batch

@@ -1,4 +1,4 @@
-"""Which topics of a broker hold events, alerts, dead letters or a list of a platform, and whose."""
+"""Which topics of a broker hold events, alerts, dead letters, states or a list of a platform, and whose."""
 
 import re
 from collections.abc import Iterable
@@ -7,8 +7,11 @@ from lozenge.contracts.topics import LIST_NAME, Topics, reference_list
 
 _NAME = "[a-z0-9_]+"
 _APP = "[a-z0-9_-]+"
+_JOB = rf"{_NAME}(?:\.[a-zA-Z0-9_-]+)?"
 _PLACEHOLDER = "{app}"
 _WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
+
+_OF_PEOPLE = re.compile(r"lozenge\.changelog\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
 
 
 def is_written_by_platform(topic: str) -> bool:
@@ -46,6 +49,19 @@ def name_of_list(topics: Topics, topic: str) -> str | None:
     """The name of the reference list that is in `topic`; None if none is."""
     match = re.fullmatch(_pattern(reference_list(topics, _PLACEHOLDER).name, f"({LIST_NAME})"), topic)
     return match.group(1) if match else None
+
+
+def job_of_state(topics: Topics, topic: str) -> str | None:
+    """The detector whose state is in `topic`, or "DETECTOR.RELEASE" of a shadow release; None for any other topic."""
+    match = re.fullmatch(_pattern(topics.detector(_PLACEHOLDER).state, f"({_JOB})"), topic)
+    return match.group(1) if match else None
+
+
+def names_people(topics: Topics, topic: str) -> bool:
+    """Whether a topic of the platform that is not compacted may name an entity: in records, logs, the audit log."""
+    named = topic.removeprefix(topics.prefix)
+    own = topics.prefixed(named) == topic and _OF_PEOPLE.match(named) is not None
+    return own or topic in (topics.logs, topics.control.audit.name)
 
 
 def _pattern(name: str, app: str) -> str:

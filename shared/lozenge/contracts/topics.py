@@ -38,11 +38,14 @@ def _milliseconds(time: timedelta) -> str:
 
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
+MOST_LAG = "max.compaction.lag.ms"
 # A topic whose keys are rewritten all the time is compacted early: a full read is then little more than its live keys.
+# And it is compacted in time, so that what an erasure replaces is gone by a known moment.
 REWRITTEN: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "600000",
+    MOST_LAG: _milliseconds(timedelta(days=1)),
 }
 _KEPT_7_DAYS: Mapping[str, str] = kept_for(timedelta(days=7))
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
@@ -52,6 +55,7 @@ _LISTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": _milliseconds(LIST_HISTORY),
     "delete.retention.ms": _milliseconds(LIST_HISTORY),
+    MOST_LAG: _milliseconds(LIST_HISTORY + timedelta(days=7)),
 }
 # The longest line of a log, every character of it escaped.
 _LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
@@ -152,7 +156,7 @@ class Topics:
         """Topics that exist whatever streams and detectors there are."""
         return [
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
-            Topic(self.feedback, self.partitions, _KEPT),
+            Topic(self.feedback, self.partitions, _KEPT_13_MONTHS),
             self.dead_letter_topic(DOWNSTREAM),
             *self.control.contracts(),
             Topic(self.metrics, 1, REWRITTEN),

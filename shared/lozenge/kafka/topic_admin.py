@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from lozenge.contracts.topics import Topic
 from lozenge.errors import BrokerUnavailable, TopicError
@@ -98,6 +98,35 @@ def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSett
 
     if waiting:
         retry(ask, lambda error: isinstance(error, BrokerUnavailable), seconds=LEADERS_SECONDS, pause=0.1)
+
+
+def configurations(kafka: KafkaSettings, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """The configuration of each of the `topics`, as the broker uses it; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())
+    asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    found = admin.describe_configs(asked, request_timeout=DEADLINE_SECONDS) if asked else {}
+    try:
+        return {r.name: {name: entry.value for name, entry in f.result().items()} for r, f in found.items()}
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"reading the configuration of {len(asked)} topics: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}",
+        ) from error
+
+
+def configure(kafka: KafkaSettings, topic: str, name: str, value: str) -> None:
+    """Sets one entry of the configuration of a topic, and waits for the answer; raises TopicError."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient(kafka.client())
+    for future in admin.incremental_alter_configs([resource], request_timeout=DEADLINE_SECONDS).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            raise TopicError(
+                f"configuring {topic}: {name}={value}: {error.args[0].str()}",
+                hint="let somebody with the right to configure topics set it",
+            ) from error
 
 
 def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:

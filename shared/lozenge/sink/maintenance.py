@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from lozenge.archive.archived_topics import ArchivedTopic
-from lozenge.archive.compaction import SmallFiles, merged, to_merge
+from lozenge.archive.compaction import SmallFiles, contents, merged, to_merge
+from lozenge.archive.data_files import delete
 from lozenge.archive.delta_table import ArchiveTable, days_before
 from lozenge.archive.settings import MEGABYTE
 from lozenge.errors import first_line
@@ -60,8 +61,13 @@ class Maintenance:
             yield
 
     def _merge(self, small: SmallFiles) -> None:
-        new = merged(self._table.folder, small, self._table.columns, self._file_bytes)
-        if not self._table.replace(small.files, new):
+        folder = self._table.folder
+        before = contents(folder, small)
+        new = merged(folder, small, self._table.columns, self._file_bytes)
+        if contents(folder, small) != before:  # the new files may have what was erased from the old ones meanwhile
+            delete(folder, new)
+            logger().info(f"files of {self._table.topic} of {small.day} were replaced while they were merged")
+        elif not self._table.replace(small.files, new):
             logger().info(f"files of {self._table.topic} of {small.day} have changed while they were merged")
 
 

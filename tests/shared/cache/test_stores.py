@@ -13,6 +13,7 @@ from lozenge.cache.postgres_store import PostgresStore
 from lozenge.cache.redis_store import RedisStore
 from lozenge.errors import ConfigError
 from lozenge.process.waiting import wait_until
+from lozenge.protocol.data_subject import DataSubject
 from lozenge_deploy.local.redis_server import LocalRedis
 from tests.shared.cache.conftest import Cache
 
@@ -199,3 +200,25 @@ def test_a_connection_that_the_database_ends_is_opened_again(database: str) -> N
     assert wait_until(lambda: store.positions() == {0: at(1)}, 30)
     assert store.write(0, at(1), at(2), [entry("a", 1)])
     cache.close()
+
+
+def test_an_erased_entity_is_in_no_key_and_no_value_and_others_stay(cache: Cache) -> None:
+    subject, store = DataSubject("card", "card_4f1c09e2"), cache.store()
+    mine = [entry("card_4f1c09e2", 1), entry("card_4f1c09e2|m_1", 2), entry("m_2", 3, '{"card_id":"card_4f1c09e2"}')]
+    others = [entry("card_4f1c09e20", 4), entry("m_3", 5, '{"card_id":"card_4f1c09e20"}'), entry("card_1", 6)]
+    assert store.write(0, None, at(7), [*mine, *others])
+    assert store.erase(subject, dry_run=True) == 3
+    assert len(cache.read()) == 6
+    assert store.erase(subject, dry_run=False) == 3
+    assert cache.read() == {each.key: each.value for each in others}
+    assert store.positions() == {0: at(7)}
+    assert store.erase(subject, dry_run=False) == 0
+    assert store.write(0, at(7), at(9), [entry("card_4f1c09e2", 8)]), "a later record of it is kept as before"
+    assert cache.read()["card_4f1c09e2"] == '{"n":8}'
+
+
+def test_every_entry_is_looked_at_however_many_there_are(cache: Cache) -> None:
+    store, value = cache.store(), '{"card_id":"card_4f1c09e2"}'
+    assert store.write(0, None, at(2_500), [entry(f"m_{n}", n, value if n % 100 == 7 else None) for n in range(2_500)])
+    assert store.erase(DataSubject("card", "card_4f1c09e2"), dry_run=False) == 25
+    assert len(cache.read()) == 2_475

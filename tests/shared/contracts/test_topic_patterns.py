@@ -4,7 +4,14 @@ import re
 
 import pytest
 
-from lozenge.contracts.topic_patterns import alert_topics, app_of_dead_letters, detector_of, event_topics
+from lozenge.contracts.topic_patterns import (
+    alert_topics,
+    app_of_dead_letters,
+    detector_of,
+    event_topics,
+    job_of_state,
+    names_people,
+)
 from lozenge.contracts.topics import Topics
 
 PLAIN = Topics()
@@ -42,3 +49,22 @@ def test_events_by_a_key_may_be_a_copy_or_a_streams_own_or_merged(topics: Topics
     of_another_key = [topics.merged("card"), topics.events("auth", "card")]
     others = [topics.detector("x").alerts, Topics("x").merged("account")]
     assert event_topics(topics, [merged, *of_another_key, copy, own, *others], "account") == [copy, own, merged]
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_the_job_of_a_state_is_a_detector_or_a_shadow_release(topics: Topics) -> None:
+    assert job_of_state(topics, topics.detector("large_amount").state) == "large_amount"
+    assert job_of_state(topics, topics.shadow("large_amount", "dev-1").state) == "large_amount.dev-1"
+    for other in (topics.detector("large_amount").changelog, topics.logs, Topics("x").detector("a").state):
+        assert job_of_state(topics, other) is None
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_every_topic_of_the_platform_that_is_not_compacted_and_has_records_may_name_people(topics: Topics) -> None:
+    detector, shadow = topics.detector("large_amount"), topics.shadow("large_amount", "dev-1")
+    named = [topics.events("auth"), topics.events("auth", "terminal"), topics.merged("account"), detector.alerts]
+    named += [shadow.alerts, detector.changelog, topics.notifications, topics.feedback, topics.dead_letters("upstream")]
+    named += [topics.logs, topics.control.audit.name]
+    assert all(names_people(topics, topic) for topic in named)
+    others = [detector.coverage, detector.state, topics.metrics, topics.control.releases, topics.resolutions("a").name]
+    assert not any(names_people(topics, topic) for topic in [*others, Topics("x").detector("a").alerts])

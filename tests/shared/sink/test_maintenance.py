@@ -1,12 +1,23 @@
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
 
 from lozenge.archive.archived_topics import archived_topics
+from lozenge.archive.compaction import merged
+from lozenge.archive.data_files import DataFile
+from lozenge.archive.erasure import ErasedTable, erase
 from lozenge.contracts.topics import Topics
+from lozenge.protocol.data_subject import DataSubject
+from lozenge.sink import maintenance as sink_maintenance
 from lozenge.sink.maintenance import EVERY, Maintenance, closed_before, oldest_kept
 from lozenge.sink_declarations.archive_sink import ArchiveSink
 from tests.archive_rows import DAY, NOW, positions, rows, table_in
 from tests.streams import AUTH
+
+CARD = "card_4f1c09e27ab35d68"
 
 
 def upkeep(folder: Path, **declared: object) -> Maintenance:
@@ -50,3 +61,27 @@ def test_days_beyond_the_retention_are_removed(tmp_path: Path) -> None:
     writer.append(rows(0, range(10, 20)), {0: 10}, {0: 20})
     all_steps(maintenance, NOW)
     assert positions(writer) == [(0, offset) for offset in range(10, 20)]
+
+
+def test_a_merge_is_given_up_if_an_erasure_has_replaced_one_of_its_files_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, maintenance = table_in(tmp_path), upkeep(tmp_path)
+    writer.append(rows(0, [0, 2]), {}, {0: 3})
+    writer.append(rows(0, [4, 6], card_id=CARD), {0: 3}, {0: 7})
+    names = {file.path for file in writer.files()}
+
+    def merged_slowly(folder: Path, *given: Any) -> list[DataFile]:
+        made = merged(folder, *given)
+        monkeypatch.setattr(sink_maintenance, "merged", merged)
+        assert erase(folder, DataSubject("card", CARD), "card_id", dry_run=False) == ErasedTable(4, 0, 2)
+        return made
+
+    monkeypatch.setattr(sink_maintenance, "merged", merged_slowly)
+    assert maintenance.step(NOW)
+    assert {file.path for file in table_in(tmp_path).files()} == names
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.glob("*/*/*.parquet")} == names
+    all_steps(maintenance, NOW + EVERY)
+    (whole,) = table_in(tmp_path).files()
+    held = pq.ParquetFile(tmp_path / whole.path).read()
+    assert (held["offset"].to_pylist(), held["card_id"].to_pylist()) == ([0, 2, 4, 6], ["card-0", "card-2", None, None])

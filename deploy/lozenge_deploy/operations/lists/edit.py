@@ -52,7 +52,12 @@ def edit(
     _require(kafka, name)
     ensure_topics(kafka, [kafka.topics.control.audit])
     # One writer for each list: transactions never overlap, so every reader sees the whole of one or nothing of it.
-    return exclusively(kafka, f"lozenge-list-{name}", lambda writer: _edit(kafka, writer, name, decide, note))
+    return exclusively(kafka, writer_of(name), lambda writer: _edit(kafka, writer, name, decide, note))
+
+
+def writer_of(name: str) -> str:
+    """The transactional id by which a list is changed."""
+    return f"lozenge-list-{name}"
 
 
 def _edit(kafka: KafkaSettings, writer: TransactionalWriter, name: str, decide: Decide, note: str) -> ListChanges:

@@ -1,0 +1,1 @@
+"""`lozenge erase`: one person out of every place."""
