@@ -31,6 +31,7 @@ WIDE_VALUES = {
     "UpstreamSettings": "mirrors the environment of a normaliser",
     "StreamDefinition": "mirrors the files of a stream's folder",
     "FileSource": "mirrors the declaration of a file source",
+    "PlatformTable": "mirrors the declaration of a table of the platform",
     "Route": "mirrors a route of the routing file",
     "DeploymentSpec": "mirrors a record: what an operator wants of a detector",
     "DeploymentStatus": "mirrors a record: what the agent has made of it",

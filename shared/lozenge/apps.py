@@ -1,7 +1,7 @@
 """The names of apps: groups, transactional ids, headers, metrics and logs have them.
 
 An app is a detector, or part of the platform. The name of a detector has no hyphen, so none can take that of a
-normaliser, a sink or a file source.
+normaliser, a sink, a file source or the loader of a table.
 """
 
 import re
@@ -10,7 +10,7 @@ UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 """Apps that are part of the platform and no detectors."""
 NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
 """The names that the normaliser of a stream can have."""
-_SINK, _FILES = "sink-", "files-"
+_SINK, _FILES, _TABLE = "sink-", "files-", "table-"
 
 
 def sink_app(name: str) -> str:
@@ -21,6 +21,16 @@ def sink_app(name: str) -> str:
 def file_source_app(name: str) -> str:
     """The app of a file source."""
     return f"{_FILES}{name}"
+
+
+def table_app(name: str) -> str:
+    """The app of the loader of a table of the platform."""
+    return f"{_TABLE}{name}"
+
+
+def is_table(app: str) -> bool:
+    """Whether an app is the loader of a table of the platform."""
+    return app.startswith(_TABLE)
 
 
 def is_file_source(app: str) -> bool:
@@ -40,4 +50,4 @@ def is_upstream(app: str) -> bool:
 
 def is_stage(app: str) -> bool:
     """Whether an app is part of the platform and no detector."""
-    return app == DOWNSTREAM or is_upstream(app) or is_sink(app) or is_file_source(app)
+    return app == DOWNSTREAM or is_upstream(app) or is_sink(app) or is_file_source(app) or is_table(app)

@@ -7,6 +7,7 @@
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── NotErased             places still have records of a person, or may have them
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
+    │   ├── SourceUnavailable     (lozenge_upstream.tables.source_rows) the database or folder of a table is away
     │   ├── ArchiveUnwritable     (lozenge.archive.delta_table) a table cannot be written, as on a full disk
     │   ├── CacheUnavailable      (lozenge.cache.entries) the server of a cache is away or full
     │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from lozenge.contracts.schemas import Schema, newest
-from lozenge.contracts.topics import Topic, Topics, reference_list
+from lozenge.contracts.topics import Topic, Topics, platform_table, reference_list
 from lozenge.file_sources.topics import topics_of
 from lozenge.kafka.settings import LOOPBACK
 from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, NotifierMetrics, SinkMetrics, UpstreamMetrics
 from lozenge.metrics.file_metrics import FileMetrics
+from lozenge.metrics.table_metrics import TableMetrics
 from lozenge.streams import reasons
 from lozenge_deploy.local import platform
 from lozenge_deploy.observe import exporter
@@ -21,6 +22,7 @@ APPS: dict[str, type[AppMetrics]] = {
     "jobs": JobMetrics,
     "upstream": UpstreamMetrics,
     "file sources": FileMetrics,
+    "table loaders": TableMetrics,
     "sinks": SinkMetrics,
     "notifiers": NotifierMetrics,
 }
@@ -87,7 +89,7 @@ def topics() -> str:
     own = [*found.detector("NAME").contracts(), *found.shadow("NAME", "RELEASE").contracts()]
     own += [found.resolutions("APP")]
     own += [found.dead_letter_topic("sink-NAME")]
-    shared = [reference_list(found, "LIST")]
+    shared = [reference_list(found, "LIST"), platform_table(found, "TABLE")]
     return "\n".join(
         (
             "## The platform's",
@@ -103,7 +105,7 @@ def topics() -> str:
             "## A detector's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, own)),
-            "## A reference list's",
+            "## A reference list's, and a platform table's",
             "",
             table(("topic", "partitions", "kept"), map(_topic, shared)),
             "## A file source's",

@@ -15,7 +15,7 @@ FIRST = (
     "test_realtime_aggregates.py",
     "test_realtime.py",
     "test_exactly_once.py",
-    "test_list_versions.py",
+    "test_topic_versions.py",
     "test_cut_over.py",
     "test_invariants.py",
     "test_stream_releases.py",

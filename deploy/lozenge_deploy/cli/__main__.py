@@ -25,6 +25,7 @@ from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
 from lozenge_deploy.cli.source.commands import app as source
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.stream import commands as stream
+from lozenge_deploy.cli.table.commands import app as table
 from lozenge_deploy.cli.why import why
 from lozenge_deploy.local.running_platform import variables_near
 
@@ -63,6 +64,7 @@ app.command()(archive.export)
 app.add_typer(cache, name="cache")
 app.command()(erase)
 app.add_typer(lists, name="list")
+app.add_typer(table, name="table")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(stream.app, name="stream")
 app.add_typer(source, name="source")

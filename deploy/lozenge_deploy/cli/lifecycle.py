@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.apps import is_sink, is_upstream
+from lozenge.apps import is_sink, is_table, is_upstream
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.archive.sinks import switch_sink
+from lozenge_deploy.cli.archive.sinks import switch_program
 from lozenge_deploy.cli.local import FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show
@@ -96,8 +96,8 @@ def _verb(
         folder: FOLDER = DEFAULT,
         output: OUTPUT = OutputFormat.TABLE,
     ) -> None:
-        if is_sink(name):  # the platform in `folder` runs it, not the agent
-            switch_sink(folder, name, what, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
+        if is_sink(name) or is_table(name):  # the platform in `folder` runs it, not the agent
+            switch_program(folder, name, what, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
             return
         _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
 

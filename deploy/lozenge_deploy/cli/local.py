@@ -38,18 +38,22 @@ def up(
     sink: Annotated[
         list[str] | None, typer.Option("--sink", help="A sink of downstream/sinks to run; once for each.")
     ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help="A table of upstream/tables to load; once for each.")
+    ] = None,
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Start broker, upstream, downstream and agent on this machine, in the background.
 
     Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
-    option repeats it. On a running platform --feed, --routing and --sink take effect at once, and new streams get their
-    normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
+    option repeats it. On a running platform --feed, --routing, --sink and --table take effect at once, and new streams
+    get their normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
     docs/reference/files-and-ports.md lists every file and port. Commands find the platform of the folder .lozenge here
     or above; for another one it says which variable they need.
     """
     from lozenge_deploy.local.platform_request import requested
+    from lozenge_deploy.operations.tables.requested import requested_tables
 
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
@@ -61,6 +65,7 @@ def up(
         "routing": _sound(routing),
         "streams": _streams(state),
         "sinks": _sinks(sink),
+        "tables": requested_tables(table),
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)

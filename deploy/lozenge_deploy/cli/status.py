@@ -9,6 +9,7 @@ import typer
 
 from lozenge.apps import is_sink
 from lozenge.errors import UsageError
+from lozenge.platform_tables.state import TableState
 from lozenge_deploy.cli.options import OUTPUT, app_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show
 from lozenge_deploy.cli.printing.terminal import clear, echo
@@ -127,6 +128,7 @@ def _rows(
             | _dead_letters(app, reading, member)
             | _refused(app, refused)
             | _mappings(app, reading)
+            | _table(app, reading)
             | _between_commits(app)
         )
 
@@ -180,6 +182,14 @@ def _mappings(app: str, reading: "Reading | None") -> dict[str, Any]:
         "reason": f"not in force is the mapping of {names}; the raw records of its topic wait",
         "next": f"`lozenge logs {app} --level error` has every problem; fix the file, then restart upstream",
     }
+
+
+def _table(app: str, reading: "Reading | None") -> dict[str, Any]:
+    """Reason and next step of the loader of a table while its source has no good version."""
+    if reading is None or not reading.instances or reading.table_state in ("", TableState.GOOD):
+        return {}
+    reason = f"its source is {reading.table_state}; the last good version stays in force"
+    return {"reason": reason, "next": f"`lozenge table show {app.partition('-')[2]}` says what is wrong"}
 
 
 def _refused(app: str, refused: "Refused") -> dict[str, Any]:

@@ -16,11 +16,12 @@ from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 
-from lozenge.apps import sink_app
+from lozenge.apps import sink_app, table_app
 from lozenge.archive.settings import ARCHIVE_VARIABLE
 from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.platform_tables.project import TABLES
 from lozenge.process import logging
 from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
@@ -93,6 +94,10 @@ def programs(
     for name in wanted.running_sinks:
         module = ["lozenge.sink", str(project_of(streams) / SINKS / name)]
         found.append(program(sink_app(name), module, **{ARCHIVE_VARIABLE: str(folder / ARCHIVE)}))
+    found += [
+        program(table_app(name), ["lozenge_upstream.tables", str(project_of(streams) / TABLES / name)])
+        for name in wanted.running_tables
+    ]
     if wanted.feed:
         found.append(program("feed", ["lozenge_deploy.demo.feed", "--past-days", "0", "--rate", f"{wanted.feed:g}"]))
     return {each.name: each for each in found}

@@ -24,8 +24,8 @@ class Requested:
 
     `normalisers` has the number of instances of each normaliser that was scaled; the others have one. `held` is the
     normaliser of which no instance runs, because its offsets are being reset; "" if there is none. `streams` are the
-    names of those that were there at the last request: other ones make the platform read its streams again. `sinks` are
-    the names of those that run, but for the `paused` ones.
+    names of those that were there at the last request: other ones make the platform read its streams again. `sinks` and
+    `tables` are the names of those that run, but for the paused ones.
     """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT
@@ -36,6 +36,8 @@ class Requested:
     streams: list[str] = field(default_factory=list)
     sinks: list[str] = field(default_factory=list)
     paused: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    paused_tables: list[str] = field(default_factory=list)
 
     def instances(self, app: str) -> int:
         """How many instances of a normaliser are requested."""
@@ -46,6 +48,11 @@ class Requested:
         """The names of the sinks that run."""
         return [name for name in self.sinks if name not in self.paused]
 
+    @property
+    def running_tables(self) -> list[str]:
+        """The names of the tables whose loaders run."""
+        return [name for name in self.tables if name not in self.paused_tables]
+
     def programs_changed(self, before: "Requested") -> set[str]:
         """The programs that have to be stopped, and started again if they are still wanted."""
         changed = {"feed"} if self.feed != before.feed else set[str]()
@@ -54,7 +61,8 @@ class Requested:
     def __str__(self) -> str:
         fed = f"{self.feed:g} generated records per second" if self.feed else "no generated records"
         sinks = f", sinks {', '.join(self.running_sinks)}" if self.running_sinks else ""
-        return f"{fed}, {f'routing file {self.routing}' if self.routing else 'no routing file'}{sinks}"
+        tables = f", tables {', '.join(self.running_tables)}" if self.running_tables else ""
+        return f"{fed}, {f'routing file {self.routing}' if self.routing else 'no routing file'}{sinks}{tables}"
 
 
 def requested(folder: Path) -> Requested:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lozenge.contracts.topics import Topic, Topics, reference_list
-from lozenge.detector.tables.declared_table import lists_of
+from lozenge.contracts.topics import Topic, Topics, platform_table, reference_list
+from lozenge.detector.tables.declared_table import lists_of, platform_tables_of
 from lozenge.errors import LozengeError
 from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, register_all
 from lozenge.kafka.settings import KafkaSettings
@@ -25,12 +25,15 @@ from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_i
 def all_topics(topics: Topics, streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> list[Topic]:
     """Every topic of a platform with these streams and detectors."""
     own = [topic for detector in detectors for topic in topics.detector(detector.name).contracts()]
-    lists = {name for detector in detectors for name in lists_of(detector.declaration.tables)}
+    declared = [detector.declaration.tables for detector in detectors]
+    lists = {name for tables in declared for name in lists_of(tables)}
+    tables = {name for tables in declared for name in platform_tables_of(tables)}
     return [
         *topics.platform_topics(),
         *topics_of(topics, streams, detectors),
         *own,
         *map(partial(reference_list, topics), sorted(lists)),
+        *map(partial(platform_table, topics), sorted(tables)),
     ]
 
 

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
-from lozenge.metrics.app_metrics import metric_families
+from lozenge.metrics.families import metric_families
 from lozenge.metrics.sample_text import decode
 from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.observe.metrics_reader import MetricsReader, catch_up_seconds

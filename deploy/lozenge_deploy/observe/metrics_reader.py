@@ -20,6 +20,7 @@ SKIPPED = "lozenge_skipped_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
 MAPPING = "lozenge_mapping_valid"
+TABLE = "lozenge_table_state"
 _CALL_SECONDS = 10.0
 _CLOCK_SECONDS = 600.0
 """How far the clock of a process may be ahead; a snapshot of a later time is none, and would stay the newest."""
@@ -40,6 +41,7 @@ class Reading:
     - `at`: Unix time of the newest snapshot.
     - `catch_up`: see `catch_up_seconds`.
     - `refused_mappings`: of upstream, the sources whose raw records wait; `skipped`: raw records that mappings skip.
+    - `table_state`: what the last look of a loader has found; "" of other apps.
     """
 
     instances: int
@@ -60,6 +62,7 @@ class Reading:
     release: str
     refused_mappings: tuple[str, ...] = ()
     skipped: int = 0
+    table_state: str = ""
 
 
 def reading_of(app: App, now: float) -> Reading | None:
@@ -91,6 +94,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         release=app.newest.release,
         refused_mappings=tuple(sorted(_refused(samples))),
         skipped=int(sum(v for n, v in samples.items() if n.startswith(SKIPPED))),
+        table_state=next(_table_states(samples), ""),
     )
 
 
@@ -178,6 +182,13 @@ def _refused(samples: Samples) -> Iterator[str]:
         name, labels = decode(text)
         if name == MAPPING and not value:
             yield labels["source"]
+
+
+def _table_states(samples: Samples) -> Iterator[str]:
+    for text, value in samples.items():
+        name, labels = decode(text)
+        if name == TABLE and value:
+            yield labels["state"]
 
 
 def _dead_share(grown: Sequence[Samples]) -> float:

@@ -1,9 +1,9 @@
-"""Which topics of a broker hold events, alerts, dead letters, states or a list of a platform, and whose."""
+"""Which topics hold events, alerts, dead letters, states, a list or a table of a platform, and whose."""
 
 import re
 from collections.abc import Iterable
 
-from lozenge.contracts.topics import LIST_NAME, Topics, reference_list
+from lozenge.contracts.topics import LIST_NAME, Topics, platform_table, reference_list
 
 _NAME = "[a-z0-9_]+"
 _APP = "[a-z0-9_-]+"
@@ -62,6 +62,12 @@ def names_people(topics: Topics, topic: str) -> bool:
     named = topic.removeprefix(topics.prefix)
     own = topics.prefixed(named) == topic and _OF_PEOPLE.match(named) is not None
     return own or topic in (topics.logs, topics.control.audit.name)
+
+
+def name_of_table(topics: Topics, topic: str) -> str | None:
+    """The name of the platform's table that is in `topic`; None if none is."""
+    match = re.fullmatch(_pattern(platform_table(topics, _PLACEHOLDER).name, f"({LIST_NAME})"), topic)
+    return match.group(1) if match else None
 
 
 def _pattern(name: str, app: str) -> str:

@@ -49,7 +49,7 @@ REWRITTEN: Mapping[str, str] = {
 }
 _KEPT_7_DAYS: Mapping[str, str] = kept_for(timedelta(days=7))
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
-# Whatever version of a list was in force in this time can be read again: no replaced entry is forgotten within it.
+# Whatever version of a list or a table was in force in this time can be read again.
 LIST_HISTORY = timedelta(days=35)
 _LISTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
@@ -149,7 +149,6 @@ class Topics:
 
     def dead_letter_topic(self, app: str) -> Topic:
         """The contract of `dead_letters`, for an app that is no detector."""
-        """The contract of `dead_letters`."""
         return Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS})
 
     def platform_topics(self) -> list[Topic]:
@@ -294,3 +293,8 @@ def _contracts_of_a_job(job: DetectorTopics | ShadowTopics, kept: Mapping[str, s
 def reference_list(topics: Topics, name: str) -> Topic:
     """The entries of the reference list `name`, by value; it belongs to no detector."""
     return Topic(topics.prefixed(f"lozenge.list.{name}.v1"), 1, _LISTS)
+
+
+def platform_table(topics: Topics, name: str) -> Topic:
+    """The rows of the table `name` of the platform, by their key; any detector may read them."""
+    return Topic(topics.prefixed(f"lozenge.table.{name}.v1"), 1, _LISTS)

@@ -16,6 +16,7 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 
 RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
+TRANSACTION_SECONDS = 30.0
 QUEUE_SECONDS = 0.1
 """How long a full queue of a producer waits for the broker, before it is tried again."""
 _ATTEMPTS = 20
@@ -50,13 +51,14 @@ class TransactionalWriter:
     and a consumer in any language reads them as they are.
     """
 
-    def __init__(self, kafka: KafkaSettings, transactional_id: str) -> None:
+    def __init__(self, kafka: KafkaSettings, transactional_id: str, *, seconds: float = TRANSACTION_SECONDS) -> None:
+        """The broker aborts a transaction that is open for so many `seconds`."""
         self._id = transactional_id
         self._bootstrap = kafka.bootstrap
         self._producer = Producer(
             kafka.client(
                 transactional_id=transactional_id,
-                transaction_timeout_ms=30_000,
+                transaction_timeout_ms=int(seconds * 1000),
                 linger_ms=5,
                 queue_buffering_max_messages=1_000_000,
                 message_max_bytes=DEAD_LETTER_BYTES,

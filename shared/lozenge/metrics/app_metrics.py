@@ -11,7 +11,6 @@ from math import isnan, nan
 from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import Metric
 
 from lozenge.metrics.process_cost import ProcessCost
 from lozenge.metrics.refused_rows import RefusedRows
@@ -171,7 +170,8 @@ class JobMetrics(QueryMetrics):
             "lozenge_breaker_open", "1 if the job is paused: its code fails on too much of its input"
         )
         self._tables_refused = self._gauge(
-            "lozenge_tables_refused", "Reference tables whose file is refused; their last good version is in force"
+            "lozenge_tables_refused",
+            "Reference tables that are refused as they are now; their last good version is in force",
         )
 
     def health(self, *, circuit_open: bool | None = None, tables_refused: int | None = None) -> None:
@@ -285,12 +285,3 @@ def _by_number(named: tuple[str, str]) -> tuple[str, int, str]:
     detector, release = named
     digits = release.removeprefix("r")
     return detector, int(digits) if digits.isdecimal() else -1, release
-
-
-_KINDS = (JobMetrics, UpstreamMetrics, SinkMetrics, NotifierMetrics)
-
-
-def metric_families() -> list[Metric]:
-    """Every family that an app may publish."""
-    found = {f.name: f for kind in _KINDS for f in kind("").registry.collect()}
-    return list(found.values())

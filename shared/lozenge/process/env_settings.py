@@ -1,8 +1,10 @@
 """Settings of a process that come from environment variables of one prefix."""
 
 import os
+import re
 import socket
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Self, TypeVar
 
@@ -23,6 +25,8 @@ def sendable(token: SecretStr) -> SecretStr:
 
 A = TypeVar("A", bound="FromEnvironment")
 B = TypeVar("B", bound="FromEnvironment")
+_NAMED = re.compile(r"\$\{(\w+)\}")
+"""A variable within a text of a file."""
 
 
 @cache
@@ -89,3 +93,14 @@ def load(one: type[A], other: type[B]) -> tuple[A, B]:
             ) from None
         raise
     return first, other.load()
+
+
+def with_variables(url: str, environment: Mapping[str, str], *, doing: str, hint: str) -> str:
+    """The URL with the value of each `${NAME}`; raises ConfigError with every variable that is not set."""
+    if missing := sorted({name for name in _NAMED.findall(url) if name not in environment}):
+        raise ConfigError(
+            f"{doing}: {url} needs variables that are not set",
+            problems=[f"{name} is not set" for name in missing],
+            hint=hint,
+        )
+    return _NAMED.sub(lambda found: environment[found.group(1)], url)

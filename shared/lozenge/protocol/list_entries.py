@@ -3,8 +3,6 @@
 The key of a record is the value that is listed. A record without a value removes the entry.
 """
 
-import hashlib
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -14,6 +12,7 @@ import msgspec
 
 from lozenge.contracts.card_numbers import has_card_number, masked
 from lozenge.contracts.display_text import is_blank, shortened
+from lozenge.protocol import content_version
 
 COLUMNS = "value string, reason string, author string, added_at timestamp, expires_at timestamp"
 """What a detector gets of each entry, as Spark DDL; no expiry is null."""
@@ -73,21 +72,9 @@ def quoted(text: str) -> str:
 
 
 def version(changed: int, entries: Iterable[ListEntry]) -> str:
-    """The version that a list has after the records before offset `changed`: "137-9f31c2d4ab01".
-
-    The second part is a digest of the entries, so a reader knows whether the list of that offset is still the same.
-    """
-    digest = hashlib.sha256()
-    for entry in sorted(entries, key=lambda entry: entry.value):
-        digest.update(entry.encoded() + b"\n")
-    return f"{changed}-{digest.hexdigest()[:12]}"
-
-
-def changed_of(version: str) -> int:
-    """The offset of a version: the list is what the records before it say. Raises ValueError for another text."""
-    if not re.fullmatch(r"[0-9]{1,19}-[0-9a-f]{12}", version):
-        raise ValueError(f"{version!r} is no version of a list")
-    return int(version.partition("-")[0])
+    """The version that a list has after the records before offset `changed`, such as "137-9f31c2d4ab01"."""
+    ordered = sorted(entries, key=lambda entry: entry.value)
+    return content_version.version(changed, (entry.encoded() for entry in ordered))
 
 
 def _text_problems(name: str, text: str, longest: int) -> Iterator[str]:

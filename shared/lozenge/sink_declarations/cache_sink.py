@@ -1,7 +1,6 @@
 """A sink of the kind `cache`: the latest record of each key into Redis or PostgreSQL."""
 
 import os
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -10,11 +9,11 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
+from lozenge.process.env_settings import with_variables
 from lozenge.sink_declarations.declared_sink import DeclaredSink
 
 STORES = ("redis://", "rediss://", "unix://", "postgresql://")
 _NO_STORE = f"name a server of one of these kinds: {', '.join(STORES)}"
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _Positive = Annotated[TextDuration, Field(ge=timedelta(seconds=1))]
 
 
@@ -60,14 +59,12 @@ class CacheSink(DeclaredSink):
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
         """The URL with its variables; raises ConfigError for each that is missing, and for another kind of server."""
-        missing = sorted({name for name in _VARIABLE.findall(self.url) if name not in environment})
-        if missing:
-            raise ConfigError(
-                f"opening the store of the sink {self.name}: {self.url} needs variables that are not set",
-                problems=[f"{name} is not set" for name in missing],
-                hint="set them where the sink, or this command, is started",
-            )
-        url = _VARIABLE.sub(lambda found: environment[found.group(1)], self.url)
+        url = with_variables(
+            self.url,
+            environment,
+            doing=f"opening the store of the sink {self.name}",
+            hint="set them where the sink, or this command, is started",
+        )
         if not url.startswith(STORES):
             raise ConfigError(
                 f"opening the store of the sink {self.name}: {self.url} is no server of a cache", hint=_NO_STORE

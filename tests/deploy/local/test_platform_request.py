@@ -62,6 +62,16 @@ def test_a_requested_sink_is_a_program_until_it_is_paused(tmp_path: Path) -> Non
     assert str(wanted).endswith("sinks archive")
 
 
+def test_a_requested_table_has_a_loader_until_it_is_paused(tmp_path: Path) -> None:
+    wanted = Requested(tables=["limits"])
+    loader = programs(tmp_path, KAFKA, STREAMS, (), wanted)["table-limits"]
+    folder = STREAMS.folder.absolute().parents[1] / "upstream/tables/limits"
+    assert loader.command[-2:] == ["lozenge_upstream.tables", str(folder)]
+    paused = Requested(tables=["limits"], paused_tables=["limits"])
+    assert "table-limits" not in programs(tmp_path, KAFKA, STREAMS, (), paused)
+    assert str(wanted).endswith("tables limits")
+
+
 def test_what_has_changed_is_started_again_and_the_rest_keeps_its_process(tmp_path: Path) -> None:
     def wanted(*names: str) -> dict[str, Program]:
         return {name: Program(name, ["sleep", "600"], lambda _: os.environ, tmp_path) for name in names}

@@ -17,7 +17,7 @@ from lozenge.contracts.record import Record
 from lozenge.contracts.topics import reference_list
 from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.job.lifecycle import job_watch
-from lozenge.job.query.list_versions import PresentList
+from lozenge.job.query.topic_versions import PresentTopic
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.job.tools.dlq_replay import replay
@@ -185,9 +185,9 @@ def test_the_replay_of_a_dead_letter_finds_what_was_listed_when_its_event_failed
         return segment.record(kafka.topics.detector(loaded.name).coverage)
 
     list_("stolen")
-    then = ReferenceTables(loaded.declaration.tables, tmp_path, lists=partial(PresentList, kafka)).take()
+    then = ReferenceTables(loaded.declaration.tables, tmp_path, topics=partial(PresentTopic, kafka)).take()
     list_("lost")
-    now = ReferenceTables(loaded.declaration.tables, tmp_path, lists=partial(PresentList, kafka)).take()
+    now = ReferenceTables(loaded.declaration.tables, tmp_path, topics=partial(PresentTopic, kafka)).take()
     write(kafka, [processed(0, then), processed(100, now), failed(1, 50), failed(2, 150), failed(3, 160)])
     list_("found again")
     steps = [*replay(loaded, JobSettings(release="r2"), kafka, DeadLetterSelection(), in_order=False)]

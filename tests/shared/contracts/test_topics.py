@@ -5,8 +5,15 @@ import re
 import pytest
 
 from lozenge.apps import is_stage, is_upstream
-from lozenge.contracts.topic_patterns import name_of_list
-from lozenge.contracts.topics import PREFIX_PATTERN, Topic, Topics, is_written_by_platform, reference_list
+from lozenge.contracts.topic_patterns import name_of_list, name_of_table
+from lozenge.contracts.topics import (
+    PREFIX_PATTERN,
+    Topic,
+    Topics,
+    is_written_by_platform,
+    platform_table,
+    reference_list,
+)
 from lozenge.streams.merged import merged_topics
 from lozenge_deploy.releases.lint.names import name_problem
 from tests.streams import AUTH, RAW_ISO, RAW_JSON
@@ -24,6 +31,7 @@ def every_topic(topics: Topics) -> list[Topic]:
         *topics.shadow("large_amount", "1.0.0+ab12/x").contracts(),
         topics.resolutions("large_amount"),
         reference_list(topics, "blocked_cards"),
+        platform_table(topics, "limits"),
     ]
 
 
@@ -78,6 +86,12 @@ def test_no_topic_of_the_platform_holds_raw_records() -> None:
     others = {each.name for each in every_topic(PLAIN) if not is_written_by_platform(each.name)}
     assert others == {*AUTH.raw_topics}
     assert not is_written_by_platform("pay.raw.orders")
+
+
+def test_the_table_in_a_topic_has_a_name_and_no_list_is_a_table() -> None:
+    assert name_of_table(PLAIN, platform_table(PLAIN, "limits").name) == "limits"
+    assert name_of_table(PLAIN, reference_list(PLAIN, "limits").name) is None
+    assert name_of_list(PLAIN, platform_table(PLAIN, "limits").name) is None
 
 
 def test_what_a_list_was_can_be_read_for_as_long_as_any_record_read_with_it() -> None:

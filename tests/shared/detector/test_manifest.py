@@ -165,10 +165,13 @@ def test_a_manifest_survives_as_json() -> None:
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ({}, "either path"),
-        ({"path": "a.csv", "columns": "a string", "list": "blocked"}, "either path"),
+        ({}, "one of path"),
+        ({"path": "a.csv", "columns": "a string", "list": "blocked"}, "one of path"),
         ({"list": "blocked", "columns": "value string"}, "a list takes no columns"),
         ({"list": "blocked", "may_be_empty": True}, "a list takes no may_be_empty"),
+        ({"table": "limits"}, "needs columns"),
+        ({"table": "limits", "columns": "mcc array<string>"}, "no table of the platform holds the type of mcc"),
+        ({"table": "limits", "columns": "mcc string", "grows_to": 2}, "takes no grows_to: its table.toml does"),
         ({"list": "Blocked cards"}, "should match pattern"),
     ],
 )

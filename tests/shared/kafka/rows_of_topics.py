@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lozenge.contracts.topics import Topics, reference_list
+from lozenge.contracts.topics import Topics, platform_table, reference_list
 from lozenge.detector.stored_state import check_alert_id, check_entry
 from lozenge.file_sources.topics import positions_topic
 from lozenge.kafka.compacted_topic import json_row
 from lozenge.kafka.schema_topic import schema_in
-from lozenge.protocol import file_positions, list_entries, source_requests, stream_releases
+from lozenge.protocol import file_positions, list_entries, source_requests, stream_releases, table_records
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.coverage import newest as newest_segment
 from lozenge.protocol.dlq_resolutions import Resolution
@@ -157,6 +157,12 @@ ROWS: dict[str, Rows] = {
     ),
     reference_list(TOPICS, "blocked").name: Rows(
         b"card_1", _LISTED.encoded(), list_entries.decode, lambda row: (version(9, [row]), quoted(row.value))
+    ),
+    platform_table(TOPICS, "limits").name: Rows(
+        b'["DE"]',
+        b'{"country":"DE","most":"100.00"}',
+        table_records.decode,
+        lambda row: table_records.version(9, {"k": row}),
     ),
     DETECTOR.state: Rows(b'["card_1"]', _ENTRY, check_entry),
     f"{DETECTOR.state} of an aggregate": Rows(b"alert-1", AT.isoformat().encode(), check_alert_id),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from lozenge.contracts.topics import Topics, reference_list
+from lozenge.contracts.topics import Topics, platform_table, reference_list
 from lozenge.file_sources.topics import positions_topic
 from lozenge.kafka.row_decoding import SKIPPED, is_logged, row_of
 from tests.json_values import SCALARS, nested
@@ -91,6 +91,7 @@ def test_every_topic_of_the_platform_is_read_by_the_shared_reading_or_is_known_n
     topics = Topics()
     platform = {topic.name for topic in (*every_topic(topics), *topics.detector("spotter").contracts())}
     platform |= {topics.resolutions("spotter").name, reference_list(topics, "blocked").name}
+    platform |= {platform_table(topics, "limits").name}
     platform |= {positions_topic(topics, "night").name}
     platform.remove(topics.detector("upstream").coverage)  # as that of a detector
     assert platform == {name.split(" ")[0] for name in ROWS} | NOT_ROWS

@@ -10,7 +10,7 @@ from pydantic import Json, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.errors import ConfigError
-from lozenge.process.env_settings import FromEnvironment, load
+from lozenge.process.env_settings import FromEnvironment, load, with_variables
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,3 +115,11 @@ def failed(command: list[str], variables: dict[str, str]) -> str:
     assert ended.returncode == 2, ended.stderr
     assert "Traceback" not in ended.stderr
     return ended.stderr
+
+
+def test_every_variable_that_is_missing_is_named_at_once() -> None:
+    url = "postgresql://${USER}:${WORD}@db/${USER}"
+    assert with_variables(url, {"USER": "a", "WORD": "b"}, doing="", hint="") == "postgresql://a:b@db/a"
+    with pytest.raises(ConfigError) as refused:
+        with_variables(url, {}, doing="opening it", hint="set them")
+    assert refused.value.problems == ("USER is not set", "WORD is not set")

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lozenge.protocol.list_entries import ListEntry, changed_of, decode, problems, quoted, version
+from lozenge.protocol.content_version import changed_of
+from lozenge.protocol.list_entries import ListEntry, decode, problems, quoted, version
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PAN = "4000000000000002"
@@ -76,7 +77,7 @@ def test_a_version_has_the_offset_and_the_digest_of_the_entries_in_any_order() -
     assert version(7, [CARD, other]) == version(7, [other, CARD]) != version(7, [CARD])
     assert changed_of(version(137, [CARD])) == 137
     assert version(0, []) == "0-e3b0c44298fc"
-    with pytest.raises(ValueError, match="is no version of a list"):
+    with pytest.raises(ValueError, match="is no version of a list or a table"):
         changed_of("e3b0c44298fc")
 
 

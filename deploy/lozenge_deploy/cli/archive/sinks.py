@@ -1,48 +1,55 @@
-"""Sinks of the platform on this machine: paused, resumed, retired."""
+"""Sinks and loaders of tables of the platform on this machine: paused, resumed, retired."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+from lozenge.apps import is_table
 from lozenge.errors import UsageError
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.printing.output import OutputFormat, say
 from lozenge_deploy.local.running_platform import STATE
 
 _POLL_SECONDS = 0.2
+_SINKS, _TABLES = ("sink", "sinks", "paused"), ("table", "tables", "paused_tables")
+"""What it is, and the names of the requests that say which run and which of them are paused."""
+_STAYS = {"sink": "it continues at its position", "table": "its last good version stays"}
 
 
-def switch_sink(folder: Path, app: str, verb: str, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
-    """Pauses, resumes or retires a sink of the platform in `folder`, now and at its next starts.
+def switch_program(folder: Path, app: str, verb: str, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
+    """Pauses, resumes or retires a sink or a loader of the platform in `folder`, now and at its next starts.
 
-    A sink that stops commits what its topics have by then. Waits up to `limit` seconds, or not at all. Raises
-    UsageError for a sink that was not started and for other verbs, ChangeTimedOut.
+    A sink that stops commits what its topics have by then; the rows of a table stay. Waits up to `limit` seconds, or
+    not at all. Raises UsageError for one that was not started and for other verbs, ChangeTimedOut.
     """
     from lozenge_deploy.local.platform_request import request, requested
 
     folder, name = folder.absolute(), app.partition("-")[2]
+    kind, running, stopped = _TABLES if is_table(app) else _SINKS
     if verb not in ("pause", "resume", "retire"):
         raise UsageError(
-            f"cannot {verb} {app}: it is a sink, and no release of it is deployed",
+            f"cannot {verb} {app}: it is a {kind}, and no release of it is deployed",
             hint=f"`lozenge pause {app}`, then `lozenge resume {app}` starts it again",
         )
     present = requested(folder)
-    if name not in present.sinks:
+    names: list[str] = getattr(present, running)
+    held: list[str] = getattr(present, stopped)
+    if name not in names:
         raise UsageError(
             f"cannot {verb} {app}: the platform in {folder} does not run it",
-            hint=f"`lozenge up --sink {name}` starts it; --folder names another platform",
+            hint=f"`lozenge up --{kind} {name}` starts it; --folder names another platform",
         )
-    paused = [each for each in present.paused if each != name] + [name] * (verb == "pause")
-    sinks = [each for each in present.sinks if verb != "retire" or each != name]
-    changed = (sinks, paused) != (present.sinks, present.paused)
+    paused = [each for each in held if each != name] + [name] * (verb == "pause")
+    left = [each for each in names if verb != "retire" or each != name]
+    changed = (left, paused) != (names, held)
     row = {"app": app, "verb": verb, "changed": changed}
     if dry_run or not changed:
         say(f"{app}: {f'would {verb}' if changed else 'no change'}", row, output)
         return
-    request(folder, sinks=sinks, paused=paused)
+    request(folder, **{running: left, stopped: paused})
     if limit is not None and _programs(folder) is not None:
         _await(folder, app, limit, runs=verb == "resume")
-    say(f"{app}: {verb} done; it continues at its position", row, output)
+    say(f"{app}: {verb} done; {_STAYS[kind]}", row, output)
 
 
 def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import reference_list
 from lozenge.errors import UsageError
-from lozenge.kafka.reference_lists import read_entries
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.versioned_topics import read_records
 from lozenge.kafka.writers import TransactionalWriter, exclusively
 from lozenge.near_names import near_names
 from lozenge.process.waiting import wait_until
-from lozenge.protocol.list_entries import ListEntry
+from lozenge.protocol.list_entries import ListEntry, decode
 from lozenge_deploy.operations import audit
 from lozenge_deploy.operations.lists.changes import Entries, EntryChange, ListChanges
 from lozenge_deploy.operations.lists.list_usage import names
@@ -31,7 +31,7 @@ def present(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
 
 def entries_of(kafka: KafkaSettings, name: str) -> dict[str, ListEntry]:
     """The same of a list that there is."""
-    _, entries = read_entries(kafka, reference_list(kafka.topics, name).name)
+    _, entries = read_records(kafka, reference_list(kafka.topics, name).name, decode)
     return dict(sorted(entries.items()))
 
 

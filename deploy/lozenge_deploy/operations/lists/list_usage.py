@@ -1,9 +1,9 @@
 """Which reference lists there are, and which deployed detectors use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from lozenge.contracts.topic_patterns import name_of_list
-from lozenge.detector.tables.declared_table import lists_of
+from lozenge.detector.tables.declared_table import Table, lists_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge_deploy.control.deployments_view import follow_specs
@@ -16,14 +16,19 @@ def names(kafka: KafkaSettings) -> list[str]:
     return sorted(name for topic in partitions(kafka) if (name := name_of_list(kafka.topics, topic)) is not None)
 
 
-def users(kafka: KafkaSettings) -> Mapping[str, list[str]]:
-    """The detectors whose deployed release declares a list, by list; raises BrokerUnavailable."""
+def users(
+    kafka: KafkaSettings, names_of: Callable[[Mapping[str, Table]], Iterable[str]] = lists_of
+) -> Mapping[str, list[str]]:
+    """The detectors whose deployed release declares a list, by list, or what else `names_of` finds in its tables.
+
+    Raises BrokerUnavailable.
+    """
     if kafka.topics.control.deployments not in partitions(kafka):
         return {}
     with follow_specs(kafka) as specs:
         deployed = {s.detector: s.release for s in specs.rows.values() if s.goal is not Goal.RETIRED}
     found: dict[str, list[str]] = {}
     for detector, release in sorted(Releases(kafka).named(deployed).items()):
-        for name in lists_of(release.declaration.tables):
+        for name in names_of(release.declaration.tables):
             found.setdefault(name, []).append(detector)
     return found

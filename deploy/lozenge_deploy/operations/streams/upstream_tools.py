@@ -1,11 +1,11 @@
-"""What upstream's own code says of a stream: its tools are processes, because they need Spark."""
+"""What upstream's own code says of a stream: its tools are processes, because they need Spark or a database."""
 
 import json
 import subprocess
 import sys
 from typing import Any
 
-from lozenge.errors import ConfigError, LozengeError, UsageError
+from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 
 
 def asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
@@ -13,7 +13,8 @@ def asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
     run = subprocess.run([sys.executable, "-m", module, *arguments], input=given, capture_output=True)
     if run.returncode:
         said = run.stderr.decode(errors="replace").strip().removeprefix("lozenge: ")
-        raise (UsageError if run.returncode == UsageError.exit_code else LozengeError)(
+        kinds: dict[int, type[LozengeError]] = {kind.exit_code: kind for kind in (UsageError, BrokerUnavailable)}
+        raise kinds.get(run.returncode, LozengeError)(
             said or f"{doing}: the process ended with exit code {run.returncode}"
         )
     return json.loads(run.stdout)

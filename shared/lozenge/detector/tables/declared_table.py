@@ -1,4 +1,4 @@
-"""`[tool.lozenge.tables.NAME]`: one table that a detector declares, a file or a reference list."""
+"""`[tool.lozenge.tables.NAME]`: a file, a reference list or a table of the platform that a detector declares."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from lozenge.protocol import list_entries
 
 
 class Table(BaseModel):
-    """A reference table: a CSV file with a header, a Parquet file, or a reference list.
+    """A reference table: a CSV file with a header, a Parquet file, a reference list, or a table of the platform.
 
     A running job takes a new version once all of it is good. Otherwise the last good one stays in force.
     """
@@ -27,9 +27,14 @@ class Table(BaseModel):
     """In place of a file: the name of a list that people change by `lozenge list`. Its columns are `value`, `reason`,
     `author`, `added_at` and `expires_at`. A change is in force within seconds."""
 
+    table: Annotated[str, Field(pattern=f"^({LIST_NAME})?$")] = ""
+    """In place of a file: the name of a table of the platform, which is loaded from a database or a lake
+    (`upstream/tables/NAME`). It is in force within seconds of its load."""
+
     columns: str = ""
     """Names and types of a CSV file's columns, as Spark DDL: "country string, most decimal(18,4)". They are found by
-    the names in its header; one that is NOT NULL has a value in each row. A Parquet file has its own."""
+    the names in its header; one that is NOT NULL has a value in each row. Of a table of the platform, those that the
+    detector reads, with the types that they have there. A Parquet file has its own."""
 
     shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The fewest rows that a new version may have, as a share of those of the version in force, and the fewest values
@@ -51,17 +56,36 @@ class Table(BaseModel):
         """The columns as Spark DDL; "" for those of a Parquet file, which says them itself."""
         return list_entries.COLUMNS if self.list else self.columns
 
+    @property
+    def followed(self) -> str:
+        """The list or platform table that it is, as "list NAME" or "table NAME"; "" for a file."""
+        return f"list {self.list}" if self.list else f"table {self.table}" if self.table else ""
+
     @model_validator(mode="after")
-    def _is_a_file_or_a_list(self) -> "Table":
-        if bool(self.path) == bool(self.list):
-            raise ValueError('a table has either path = "FILE" or list = "NAME"')
+    def _is_one_of_three(self) -> "Table":
+        if sum(map(bool, (self.path, self.list, self.table))) != 1:
+            raise ValueError('a table has one of path = "FILE", list = "NAME" and table = "NAME"')
         declared = {name for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
         if self.list and (more := declared - {"list"}):
             raise ValueError(f"a list takes no {', '.join(sorted(more))}: a file does")
+        if self.table and (more := declared - {"table", "columns"}):
+            raise ValueError(f"a table of the platform takes no {', '.join(sorted(more))}: its table.toml does")
+        return self
+
+    @model_validator(mode="after")
+    def _platform_table_has_columns(self) -> "Table":
+        if self.table and not self.columns:
+            raise ValueError('table = "NAME" needs columns = "name type, ...": those that the detector reads')
+        if self.table:
+            from lozenge.platform_tables.column_types import column_types  # commands read manifests without Arrow
+
+            column_types(self.columns, "table of the platform")
         return self
 
     @model_validator(mode="after")
     def _csv_has_columns(self) -> "Table":
+        if self.table:
+            return self
         if (packed := Path(self.path.lower()).suffix) in (".gz", ".bz2", ".xz", ".zst", ".zip"):
             raise ValueError(f"a {packed} file is not read: unpack it")
         if self.path.lower().endswith(".csv") == bool(self.columns):
@@ -72,3 +96,8 @@ class Table(BaseModel):
 def lists_of(tables: Mapping[str, Table]) -> tuple[str, ...]:
     """The names of the reference lists among the declared `tables`, in order."""
     return tuple(sorted({table.list for table in tables.values() if table.list}))
+
+
+def platform_tables_of(tables: Mapping[str, Table]) -> tuple[str, ...]:
+    """The names of the tables of the platform among the declared `tables`, in order."""
+    return tuple(sorted({table.table for table in tables.values() if table.table}))

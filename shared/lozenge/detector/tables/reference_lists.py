@@ -1,14 +1,17 @@
 """Reference lists as a detector sees them: a table of entries, and the lookup of an event's value in it."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lozenge.contracts.topics import Topics, reference_list
 from lozenge.process.last_good import Contents
-from lozenge.protocol.list_entries import ListEntry, version
+from lozenge.protocol import list_entries
+from lozenge.protocol.list_entries import ListEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,31 +47,39 @@ def listed(events: "DataFrame", entries: "DataFrame", column: str, *, into: str 
     return events.join(F.broadcast(known), matches, "left").drop(_VALUE, _UNTIL)
 
 
-def write_entries(entries: Iterable[ListEntry], folder: Path) -> None:
-    """Writes the table of `entries` as Parquet into the new `folder`; raises OSError."""
-    rows: list[dict[str, Any]] = [
-        {name: getattr(entry, name) for name in _SCHEMA.names} for entry in sorted(entries, key=lambda e: e.value)
-    ]
-    folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / "data.parquet")
+@dataclass(frozen=True)
+class ListedEntries:
+    """The content of the list `name`. Nothing in it is bad: changes were checked as they were made."""
 
+    name: str
 
-class EmptyList:
-    """A list without entries, where there is no broker: in the test kit, and where a detector describes itself."""
+    @property
+    def source(self) -> str:
+        """Its name for people."""
+        return f"list {self.name}"
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.source, self._folder = f"list {name}", folder
-        self.refused: tuple[str, ...] = ()
-        self.in_force = Contents(version(0, ()))
+    @property
+    def creation(self) -> str:
+        """What creates its topic."""
+        return f"`lozenge list add {self.name} VALUE --new` creates it"
 
-    def poll(self) -> None:
-        """Writes the empty table, once."""
-        if not (place := self.path(self.in_force.digest)).exists():
-            write_entries((), place)
+    def topic(self, topics: Topics) -> str:
+        """The name of its topic."""
+        return reference_list(topics, self.name).name
 
-    def path(self, version: str) -> Path:
-        """The folder of the empty table."""
-        return self._folder / version
+    def decode(self, key: bytes, value: bytes) -> ListEntry:
+        """The entry in a record; raises ValueError."""
+        return list_entries.decode(key, value)
 
-    def close(self) -> None:
-        """There is nothing to close."""
+    def contents(self, changed: int, records: Mapping[str, ListEntry]) -> Contents:
+        """Its version, and how many entries it has."""
+        return Contents(list_entries.version(changed, records.values()), len(records))
+
+    def write(self, records: Mapping[str, ListEntry], folder: Path) -> None:
+        """Writes the table of entries, in the order of their values; raises OSError."""
+        rows: list[dict[str, Any]] = [
+            {name: getattr(entry, name) for name in _SCHEMA.names}
+            for entry in sorted(records.values(), key=lambda entry: entry.value)
+        ]
+        folder.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / "data.parquet")

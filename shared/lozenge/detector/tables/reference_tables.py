@@ -1,4 +1,4 @@
-"""Reference tables: declared files and lists that a detector joins on, taken over at a batch boundary when they change.
+"""Reference tables that a detector joins on: files, lists and tables of the platform, each taken at a batch boundary.
 
 A version counts only if all of it is good. Otherwise the last good one stays in force, and an alarm names table, file
 and cause. Spark reads private copies, so what was validated is what a query reads.
@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from lozenge import ddl
 from lozenge.detector.tables import csv_table
 from lozenge.detector.tables.declared_table import Table
-from lozenge.detector.tables.reference_lists import EmptyList
+from lozenge.detector.tables.topic_content import EmptyTopic
 from lozenge.errors import DetectorError
+from lozenge.platform_tables.column_types import column_types, sql_name
 from lozenge.process.file_versions import FileVersions, data_files
 from lozenge.process.last_good import Contents
 
@@ -55,8 +56,8 @@ class TableVersions(Protocol):
         """What users of this version read."""
 
 
-class ListVersions(TableVersions, Protocol):
-    """The versions of a reference list, which may hold a connection."""
+class TopicVersions(TableVersions, Protocol):
+    """The versions of a list or a platform table, which may hold a connection."""
 
     def close(self) -> None:
         """Closes it."""
@@ -73,23 +74,23 @@ class ReferenceTables:
         tables: Mapping[str, Table],
         source: Path,
         copies: Path | None = None,
-        lists: Callable[[str, Path], ListVersions] = EmptyList,
+        topics: Callable[[Table, Path], TopicVersions] = EmptyTopic,
     ) -> None:
         """The files are in the folder `source`. Without a folder for `copies` they live as long as this object.
 
-        `lists` makes the versions of a list, given its name and the folder of their copies.
+        `topics` makes the versions of a list or a platform table, given the folder of their copies.
         """
         folder = copies
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="lozenge-tables-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._lists = {name: lists(table.list, folder / name) for name, table in tables.items() if table.list}
-        files = {n: _versions(table, source, folder / n) for n, table in tables.items() if not table.list}
-        self._tables: dict[str, TableVersions] = {name: {**files, **self._lists}[name] for name in tables}
+        self._topics = {name: topics(table, folder / name) for name, table in tables.items() if not table.path}
+        files = {name: _versions(table, source, folder / name) for name, table in tables.items() if table.path}
+        self._tables: dict[str, TableVersions] = {name: {**files, **self._topics}[name] for name in tables}
         self.taken: dict[str, str] = {}
 
     def poll(self) -> bool:
-        """Looks for new files. Whether good ones have come that the query does not read yet."""
+        """Looks for new versions. Whether good ones have come that the query does not read yet."""
         for table in self._tables.values():
             table.poll()
         return self._in_force() != self.taken
@@ -101,13 +102,13 @@ class ReferenceTables:
         if missing:
             raise DetectorError(
                 "\n".join(f"reading {_refusal(name, table)}" for name, table in missing.items()),
-                hint="correct the file or the list, or what [tool.lozenge.tables] says of it",
+                hint="correct what is named, or what [tool.lozenge.tables] says of it",
             )
         self.taken = self._in_force()
         return self.taken
 
     def alarms(self) -> list[str]:
-        """Why files are not in force as they are now, each with its table, its path and the version that is."""
+        """Why tables are not in force as they are now, each with its source and the version that is."""
         return [
             f"{_refusal(name, table)}; version {good.digest} with {good.entries} rows stays in force"
             for name, table in self._tables.items()
@@ -115,8 +116,8 @@ class ReferenceTables:
         ]
 
     def close(self) -> None:
-        """Closes the connections of its lists."""
-        for each in self._lists.values():
+        """Closes the connections to topics."""
+        for each in self._topics.values():
             each.close()
 
     def load(self, spark: "SparkSession") -> dict[str, "DataFrame"]:
@@ -148,7 +149,7 @@ def _versions(table: Table, source: Path, copies: Path) -> FileVersions:
 def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Contents:
     """Spark gets the rows as Parquet: it would take CSV's columns by their position, and parse each batch again."""
     try:
-        types = csv_table.column_types(table.columns)
+        types = column_types(table.columns)
     except ValueError as error:
         return Contents(problems=(str(error),))
     files = [(_name(file, copy, origin), file) for file in data_files(copy)]
@@ -157,7 +158,7 @@ def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Content
     if repeated := [*_unreadable(pa.schema(list(types.items())))]:
         return Contents(problems=tuple(f"columns: {problem}" for problem in repeated))
     found = csv_table.read(files, types, ddl.not_null(table.columns))
-    shape = {name: csv_table.sql_name(kind) for name, kind in types.items()}
+    shape = {name: sql_name(kind) for name, kind in types.items()}
     if not found.problems:
         pq.write_table(found.rows, _file_in(ready))
     return Contents("", found.rows.num_rows, shape, found.terminated, tuple(found.problems), _values([found.rows]))
@@ -189,7 +190,7 @@ def _prepared_parquet(source: Path, copy: Path, ready: Path) -> Contents:
         wrong = [f"{origin} has {problem}" for problem in _unreadable(whole.schema)]
     if wrong:
         return Contents(problems=tuple(wrong))
-    shape = {column.name: csv_table.sql_name(column.type) for column in whole.schema}
+    shape = {column.name: sql_name(column.type) for column in whole.schema}
     rows = whole.count_rows()
     if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in _kinds(whole.schema)):
         # pandas writes nanoseconds, which Spark refuses

@@ -23,8 +23,8 @@ from lozenge.job.lifecycle.recovery import Recovery
 from lozenge.job.lifecycle.spec_watcher import SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.event_reader import EventReader
-from lozenge.job.query.list_versions import FollowedList
 from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.job.query.topic_versions import FollowedTopic
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
@@ -41,7 +41,7 @@ def job_parts(
     specs = SpecWatcher(loaded, JobSpecFile(job), reporter)
     checkpoint = Checkpoint(job.own_folder(identity.app) / "checkpoint")
     tables = ReferenceTables(
-        declaration.tables, loaded.folder, job.tables_folder(identity.app), partial(FollowedList, kafka)
+        declaration.tables, loaded.folder, job.tables_folder(identity.app), partial(FollowedTopic, kafka)
     )
     builder = QueryBuilder(
         loaded, identity, specs.config.settings, EventReader(identity, declaration, kafka, spark), tables

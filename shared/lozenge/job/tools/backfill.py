@@ -28,10 +28,10 @@ from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.event_reader import EventReader
-from lozenge.job.query.list_versions import PresentList
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import chunks, evaluate, size
+from lozenge.job.query.topic_versions import PresentTopic
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
 from lozenge.kafka.group_offsets import ConsumerGroup
@@ -88,7 +88,7 @@ def backfill(
     if expired and not ranges:
         yield BackfillStep(0, 0, 0, 0, expired)
     copies = job.tables_folder(identity.app) if spark else None
-    tables = ReferenceTables(declaration.tables, loaded.folder, copies, partial(PresentList, kafka))
+    tables = ReferenceTables(declaration.tables, loaded.folder, copies, partial(PresentTopic, kafka))
     while ranges:
         spark = spark or tool_session(f"{loaded.name}-backfill")
         for part in chunks(ranges, STEP_OFFSETS):

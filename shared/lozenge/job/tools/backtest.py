@@ -140,12 +140,12 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
 def _as_recorded(
     builder: QueryBuilder, kind: DetectorKind, tables: RecordedTables, ranges: Ranges
 ) -> Iterator[Ranges] | None:
-    """All of `ranges` in parts; before each, the builder gets the reference lists as they were for its events.
+    """All of `ranges` in parts; before each, the builder gets lists and tables as they were for its events.
 
-    None where all events have the lists as they are now: without lists, and where Spark counts, which takes all events
-    at once.
+    None where all events have them as they are now: where there are none, and where Spark counts, which takes all
+    events at once.
     """
-    if not tables.lists:
+    if not tables.topics:
         return None
     if kind.state_in_checkpoint:
         tables.notes.append("an aggregate is evaluated with its lists as they are now, not as they were for each event")

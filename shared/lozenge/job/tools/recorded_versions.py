@@ -1,4 +1,4 @@
-"""Which versions of reference lists events were processed with, by the coverage of their detector. Pure."""
+"""Which versions of lists and platform tables events were processed with, by the coverage of their detector. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,26 +6,27 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lozenge.job.query.poison_search import Ranges
+from lozenge.protocol.content_version import changed_of
 from lozenge.protocol.coverage import Interval, covering
-from lozenge.protocol.list_entries import changed_of
 
 _Versions = tuple[tuple[str, str], ...]
-"""Lists and their versions, in the order of the lists."""
+"""Topics and their versions, in the order of the topics."""
 
 
 class RangesOfVersions(NamedTuple):
-    """Offsets by partition that were processed with these versions of lists; none for those that nothing recorded."""
+    """Offsets by partition that were processed with these versions of topics; none for those that nothing recorded."""
 
     versions: Mapping[str, str]
     ranges: Ranges
 
 
-def by_version(ranges: Ranges, covered: Sequence[Interval], lists: Mapping[str, str]) -> list[RangesOfVersions]:
+def by_version(ranges: Ranges, covered: Sequence[Interval], topics: Mapping[str, str]) -> list[RangesOfVersions]:
     """All of `ranges` in parts of one set of versions, the offsets of each partition in their order.
 
-    `lists` are the names of lists by table. Offsets that no release has processed belong to the version before them.
+    `topics` are those of lists and platform tables, by the table that a detector declares. Offsets that no release has
+    processed belong to the version before them.
     """
-    pieces = {p: _pieces(p, begin, end, covered, lists) for p, (begin, end) in ranges.items()}
+    pieces = {p: _pieces(p, begin, end, covered, topics) for p, (begin, end) in ranges.items()}
     found: list[RangesOfVersions] = []
     for turn in range(max(map(len, pieces.values()), default=0)):
         together: dict[_Versions, dict[int, tuple[int, int]]] = {}
@@ -38,13 +39,13 @@ def by_version(ranges: Ranges, covered: Sequence[Interval], lists: Mapping[str, 
 
 
 def _pieces(
-    partition: int, begin: int, end: int, covered: Sequence[Interval], lists: Mapping[str, str]
+    partition: int, begin: int, end: int, covered: Sequence[Interval], topics: Mapping[str, str]
 ) -> list[tuple[_Versions, int, int]]:
     mine = [interval for interval in covered if interval.partition == partition]
     seams = {offset for interval in mine for offset in (interval.begin, interval.end) if begin < offset < end}
     joined: list[tuple[_Versions, int, int]] = []
     for start, stop in pairwise(sorted({begin, end, *seams})):
-        versions = _versions(partition, start, mine, lists)
+        versions = _versions(partition, start, mine, topics)
         if joined and joined[-1][0] == versions:
             joined[-1] = (versions, joined[-1][1], stop)
         else:
@@ -52,14 +53,14 @@ def _pieces(
     return joined
 
 
-def _versions(partition: int, offset: int, mine: Sequence[Interval], lists: Mapping[str, str]) -> _Versions:
+def _versions(partition: int, offset: int, mine: Sequence[Interval], topics: Mapping[str, str]) -> _Versions:
     """Of events that were processed twice, those of the later one; in a gap, those before it."""
     there = covering(mine, partition, offset) or [interval for interval in mine if interval.end <= offset]
-    return tuple(_of_lists(max(there, key=lambda each: (each.begin, each.end)), lists)) if there else ()
+    return tuple(_of_topics(max(there, key=lambda each: (each.begin, each.end)), topics)) if there else ()
 
 
-def _of_lists(interval: Interval, lists: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _of_topics(interval: Interval, topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for table, version in interval.tables:
         with suppress(ValueError):  # the table was a file then
-            if table in lists and changed_of(version) >= 0:
-                yield lists[table], version
+            if table in topics and changed_of(version) >= 0:
+                yield topics[table], version

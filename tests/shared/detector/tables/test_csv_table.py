@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.detector.tables.csv_table import CsvTable, column_types, read, sql_name
+from lozenge.detector.tables.csv_table import CsvTable, read
+from lozenge.platform_tables.column_types import column_types, sql_name
 
 COLUMNS = column_types("mcc string, mcc_limit decimal(18,4)")
 

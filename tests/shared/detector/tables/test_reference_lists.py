@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lozenge import ddl, listed
-from lozenge.detector.tables import csv_table
 from lozenge.detector.tables.declared_table import Table
-from lozenge.detector.tables.reference_lists import EmptyList, write_entries
+from lozenge.detector.tables.reference_lists import ListedEntries
 from lozenge.detector.tables.reference_tables import ReferenceTables
+from lozenge.detector.tables.topic_content import EmptyTopic
+from lozenge.platform_tables.column_types import sql_name
 from lozenge.protocol.list_entries import COLUMNS, ListEntry
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -21,18 +22,18 @@ ENTRIES = [ListEntry("b", "lost", "ann", NOW), ListEntry("a", "stolen", "bob", N
 
 
 def test_entries_are_rows_in_the_order_of_their_values_with_the_declared_columns(tmp_path: Path) -> None:
-    write_entries(ENTRIES, tmp_path / "new")
+    ListedEntries("cards").write({entry.value: entry for entry in ENTRIES}, tmp_path / "new")
     found = pq.read_table(tmp_path / "new")
     assert found.to_pylist() == [
         {"value": "a", "reason": "stolen", "author": "bob", "added_at": NOW, "expires_at": NOW},
         {"value": "b", "reason": "lost", "author": "ann", "added_at": NOW, "expires_at": None},
     ]
-    assert {field.name: csv_table.sql_name(field.type) for field in found.schema} == ddl.columns(COLUMNS)
+    assert {field.name: sql_name(field.type) for field in found.schema} == ddl.columns(COLUMNS)
 
 
 def test_without_a_broker_a_list_is_an_empty_table_with_a_version(tmp_path: Path) -> None:
     tables = ReferenceTables({"blocked": Table(list="blocked_cards")}, tmp_path)
-    assert tables.take() == {"blocked": EmptyList("blocked_cards", tmp_path).in_force.digest}
+    assert tables.take() == {"blocked": EmptyTopic(Table(list="blocked_cards"), tmp_path).in_force.digest}
     spark: Any = SimpleNamespace(read=SimpleNamespace(parquet=pq.read_table))
     loaded: Any = tables.load(spark)
     found: pa.Table = loaded["blocked"]

@@ -55,7 +55,7 @@ class Script:
             "offsets_at": self._offsets_at,
             "bounds": lambda *of: self.retained,
             "tool_session": lambda app: None,
-            "RecordedTables": lambda *of: SimpleNamespace(now=None, lists={}, notes=[]),
+            "RecordedTables": lambda *of: SimpleNamespace(now=None, topics={}, notes=[]),
             "EventReader": lambda *of: None,
             "QueryBuilder": lambda *of: builder,
             "jvm_pid": lambda spark: os.getpid(),

@@ -17,10 +17,11 @@ from lozenge.contracts.topics import reference_list
 from lozenge.detector.tables.declared_table import Table
 from lozenge.detector.tables.reference_tables import ReferenceTables
 from lozenge.errors import DetectorError
-from lozenge.job.query.list_versions import FollowedList, PresentList, RecordedList, recorded_lists
+from lozenge.job.query.topic_versions import FollowedTopic, PresentTopic, RecordedTopic, recorded_topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.protocol.list_entries import ListEntry, changed_of, version
+from lozenge.protocol.content_version import changed_of
+from lozenge.protocol.list_entries import ListEntry, version
 from tests.integration.harness import wait_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -34,8 +35,8 @@ def name(kafka: KafkaSettings) -> str:
 
 
 @pytest.fixture
-def followed(kafka: KafkaSettings, name: str, tmp_path: Path) -> Iterator[FollowedList]:
-    found = FollowedList(kafka, name, tmp_path / "followed")
+def followed(kafka: KafkaSettings, name: str, tmp_path: Path) -> Iterator[FollowedTopic]:
+    found = FollowedTopic(kafka, Table(list=name), tmp_path / "followed")
     found.poll()
     yield found
     found.close()
@@ -66,7 +67,7 @@ def write(kafka: KafkaSettings, producer: Producer, name: str, each: ListEntry |
             producer.produce(topic, each, b"junk", 0)
 
 
-def values(table: FollowedList | PresentList | RecordedList) -> dict[str, str]:
+def values(table: FollowedTopic | PresentTopic | RecordedTopic) -> dict[str, str]:
     """Reasons by value, as a query reads them."""
     assert table.in_force is not None
     rows = pq.read_table(table.path(table.in_force.digest)).to_pylist()
@@ -74,7 +75,7 @@ def values(table: FollowedList | PresentList | RecordedList) -> dict[str, str]:
     return {row["value"]: row["reason"] for row in rows}
 
 
-def become(table: FollowedList, expected: dict[str, str]) -> str:
+def become(table: FollowedTopic, expected: dict[str, str]) -> str:
     def there() -> bool:
         table.poll()
         return values(table) == expected
@@ -85,7 +86,7 @@ def become(table: FollowedList, expected: dict[str, str]) -> str:
 
 
 def test_a_list_is_followed_and_junk_in_it_changes_nothing(
-    kafka: KafkaSettings, name: str, followed: FollowedList
+    kafka: KafkaSettings, name: str, followed: FollowedTopic
 ) -> None:
     empty = become(followed, {})
     put(kafka, name, entry("a"), entry("b"))
@@ -95,12 +96,12 @@ def test_a_list_is_followed_and_junk_in_it_changes_nothing(
     changed = become(followed, {"a": "lost"})
     assert len({empty, both, changed}) == 3
     assert changed_of(empty) == 0 < changed_of(both) < changed_of(changed)
-    restarted = PresentList(kafka, name, followed.path("x").parent)
+    restarted = PresentTopic(kafka, Table(list=name), followed.path("x").parent)
     restarted.poll()
     assert restarted.in_force == followed.in_force, "a version is the same for every reader"
 
 
-def test_a_transaction_comes_into_force_as_a_whole(kafka: KafkaSettings, name: str, followed: FollowedList) -> None:
+def test_a_transaction_comes_into_force_as_a_whole(kafka: KafkaSettings, name: str, followed: FollowedTopic) -> None:
     put(kafka, name, entry("old"))
     before = become(followed, {"old": "stolen"})
     producer = Producer(kafka.client(transactional_id=f"half-{name}"))
@@ -145,7 +146,7 @@ def test_a_list_that_changes_all_the_time_has_a_first_version(kafka: KafkaSettin
         try:
             for number in range(2):
                 tables = ReferenceTables(
-                    {"blocked": Table(list=name)}, tmp_path, tmp_path / str(number), partial(FollowedList, kafka)
+                    {"blocked": Table(list=name)}, tmp_path, tmp_path / str(number), partial(FollowedTopic, kafka)
                 )
                 assert tables.take()["blocked"]
                 tables.close()
@@ -155,7 +156,7 @@ def test_a_list_that_changes_all_the_time_has_a_first_version(kafka: KafkaSettin
 
 
 def test_every_version_can_be_read_again(
-    kafka: KafkaSettings, name: str, followed: FollowedList, tmp_path: Path
+    kafka: KafkaSettings, name: str, followed: FollowedTopic, tmp_path: Path
 ) -> None:
     present = dict[str, str]()
     history = {become(followed, present): present}
@@ -168,29 +169,29 @@ def test_every_version_can_be_read_again(
         history[become(followed, present)] = present
     assert len(history) == 7
     for recorded, expected in history.items():
-        table = RecordedList(kafka, name, tmp_path / recorded, recorded)
+        table = RecordedTopic(kafka, Table(list=name), tmp_path / recorded, recorded)
         table.poll()
         assert (table.refused, values(table)) == ((), expected)
 
 
 def test_a_version_that_the_topic_has_forgotten_is_refused_by_name(
-    kafka: KafkaSettings, name: str, followed: FollowedList, tmp_path: Path
+    kafka: KafkaSettings, name: str, followed: FollowedTopic, tmp_path: Path
 ) -> None:
     put(kafka, name, entry("a"), entry("b"))
     recorded = version(2, [entry("a"), entry("b", "what was compacted since")])
     assert changed_of(become(followed, {"a": "stolen", "b": "stolen"})) == changed_of(recorded)
     tables = {"blocked": Table(list=name)}
-    reading = ReferenceTables(tables, tmp_path, lists=recorded_lists(kafka, {name: recorded}))
+    reading = ReferenceTables(tables, tmp_path, topics=recorded_topics(kafka, {f"list {name}": recorded}))
     with pytest.raises(DetectorError, match=rf"table blocked: list {name} is refused: its version {recorded} cannot"):
         reading.take()
-    now = ReferenceTables(tables, tmp_path, lists=recorded_lists(kafka, {}))
+    now = ReferenceTables(tables, tmp_path, topics=recorded_topics(kafka, {}))
     assert now.take()["blocked"] != recorded
 
 
 def test_a_list_that_nobody_has_created_is_named_with_the_command_that_does(
     kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    tables = ReferenceTables({"blocked": Table(list="nowhere")}, tmp_path, lists=partial(FollowedList, kafka))
+    tables = ReferenceTables({"blocked": Table(list="nowhere")}, tmp_path, topics=partial(FollowedTopic, kafka))
     with pytest.raises(DetectorError, match=r"list nowhere is refused: there is no topic .*`lozenge list add nowhere"):
         tables.take()
     ensure_topics(kafka, [reference_list(kafka.topics, "nowhere")])
