@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lozenge.cache.entries import CacheEntry, CachePosition, Lifetimes
 from lozenge.cache.redis_store import RedisStore
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
-from lozenge.contracts.topics import MOST_LAG, reference_list
+from lozenge.contracts.topics import MOST_LAG, platform_table, reference_list
 from lozenge.kafka.direct_write import write_directly
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import configurations, configure, ensure_topics, partitions, topic_id
@@ -29,6 +29,9 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.data_subject import ERASED, DataSubject
 from lozenge_deploy.local.redis_server import LocalRedis
 from lozenge_deploy.operations.erasure.compacted import stale
+from lozenge_deploy.operations.erasure.loaded_tables import erase_loaded_tables
+from lozenge_deploy.operations.erasure.plan import Plan
+from lozenge_deploy.operations.erasure.receipt import Outcome
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from tests.brokers import Broker, own_platform
@@ -37,7 +40,7 @@ from tests.downstream.conftest import Desk, alert_record
 from tests.integration.harness import NOW, event, send, wait_for
 from tests.shared.archive.test_erasure import every_byte
 from tests.sinks import sink_folder
-from tests.streams import AUTH
+from tests.streams import AUTH, STREAMS
 
 pytestmark = pytest.mark.integration
 
@@ -271,6 +274,23 @@ def test_a_sink_that_is_declared_wrongly_hides_no_other_place(place: Place) -> N
     sink_folder(place.folder, "wrong", 'kind = "nothing"\n')
     receipt = place.erase("--yes", code=1)
     assert (receipt["caches"]["outcome"], receipt["table events_auth"]["outcome"]) == ("not done", "removed")
+
+
+def test_a_loaded_table_is_not_done_until_its_source_has_forgotten_the_card(
+    platform: KafkaSettings, tmp_path: Path
+) -> None:
+    topic = platform_table(platform.topics, "watched")
+    ensure_topics(platform, [topic])
+    plan = Plan(platform, STREAMS, SUBJECT, tmp_path, tmp_path, seconds=1, dry_run=False)
+    rows = [Record(topic.name, 0, json.dumps([card]).encode(), b"{}") for card in (CARD, OTHER)]
+    assert write_directly(platform, rows) == ""
+    [line] = erase_loaded_tables(plan)
+    assert (line.place, line.outcome, line.records) == ("loaded table watched", Outcome.NOT_DONE, 1)
+    assert write_directly(platform, [rows[0]._replace(value=None)]) == ""
+    [line] = erase_loaded_tables(plan)
+    assert (line.outcome, line.until is not None) == (Outcome.EXPIRES, True)
+    [nothing] = erase_loaded_tables(replace(plan, subject=DataSubject("card", "card_of_nobody")))
+    assert nothing.outcome is Outcome.NOTHING
 
 
 def test_a_key_that_no_stream_has_and_a_value_that_is_no_id_are_refused(place: Place) -> None:

@@ -10,6 +10,7 @@ from lozenge.errors import LozengeError
 from lozenge_deploy.operations import audit
 from lozenge_deploy.operations.erasure.caches import erase_caches
 from lozenge_deploy.operations.erasure.lists import erase_lists
+from lozenge_deploy.operations.erasure.loaded_tables import erase_loaded_tables
 from lozenge_deploy.operations.erasure.notifier import erase_from_notifier
 from lozenge_deploy.operations.erasure.plan import Plan
 from lozenge_deploy.operations.erasure.receipt import Line, not_done, unfinished
@@ -19,6 +20,7 @@ from lozenge_deploy.operations.erasure.topics import expiring
 
 _STEPS: Mapping[str, Callable[[Plan], Iterable[Line]]] = {
     "lists": erase_lists,
+    "loaded tables": erase_loaded_tables,
     "states": erase_states,
     "archive": erase_tables,
     "notifier": erase_from_notifier,
