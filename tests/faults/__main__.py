@@ -14,6 +14,8 @@ from pathlib import Path
 from rich.console import Console
 
 from lozenge.durations import duration
+from lozenge.errors import UsageError
+from lozenge_deploy.demo.sinks.extras import Extra, extras
 from tests.faults import report
 from tests.faults.campaign import Order, Struck, run
 from tests.faults.plan import JOBS, TARGETS
@@ -34,6 +36,7 @@ def main() -> int:
         given.upstream,
         given.realtime,
         tuple(given.detectors.split(",")),
+        extras=given.extras,
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
     folder = given.folder or Path(tempfile.mkdtemp(prefix="lozenge-faults-"))
@@ -70,9 +73,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once")
     parser.add_argument("--realtime", action="store_true", help="upstream and the rule in Real-Time Mode")
     parser.add_argument("--detectors", default=",".join(JOBS), help="which are deployed, by comma")
+    parser.add_argument("--with", dest="extras", type=_extras, default=(), help="sinks that run too: archive,cache")
     parser.add_argument("--folder", type=Path, help="where everything lies; a new one by default")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     return parser
+
+
+def _extras(names: str) -> tuple[Extra, ...]:
+    try:
+        return extras(names)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from error
 
 
 if __name__ == "__main__":

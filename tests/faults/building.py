@@ -13,6 +13,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
+from lozenge_deploy.demo.sinks.extras import Extra
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied
 from lozenge_deploy.local.platform import jobs_of, programs
 from lozenge_deploy.local.platform_request import Requested
@@ -24,6 +25,7 @@ from tests.faults.plan import DETECTORS, JOBS
 from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
+from tests.faults.sinks import sinks_of
 from tests.faults.verify import DELIVERIES, RECEIPTS
 from tests.streams import AUTH, STREAMS, every_topic
 
@@ -53,7 +55,13 @@ alerts = 1000000
 
 @contextmanager
 def scene_of(
-    folder: Path, seed: int, rate: float, *, detectors: Collection[str] = JOBS, realtime: bool = False
+    folder: Path,
+    seed: int,
+    rate: float,
+    *,
+    detectors: Collection[str] = JOBS,
+    realtime: bool = False,
+    extras: Collection[Extra] = (),
 ) -> Iterator[Scene]:
     """The platform, the detectors deployed and records flowing; nothing of it is left at the end but files.
 
@@ -68,8 +76,10 @@ def scene_of(
         proxied = Proxied(int(behind.rpartition(":")[2]), proxy.port)
         broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        payments = replace(STREAMS, sound=(AUTH,))
+        sinks = stack.enter_context(sinks_of(extras, folder, payments))
         own = [topic for name in detectors for topic in TOPICS.detector(name).contracts()]
-        ensure_topics(kafka, [*every_topic(TOPICS, ()), *own])
+        ensure_topics(kafka, [*every_topic(TOPICS, ()), *own, *sinks.running.topics(kafka)])
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", {d: DETECTORS[d] for d in detectors})
         for detector in detectors:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
@@ -84,10 +94,10 @@ def scene_of(
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
         through = KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}")
-        payments = replace(STREAMS, sound=(AUTH,))
-        for program in programs(folder, through, payments, (), Requested()).values():
-            if program.name != "exporter":
-                supervisor.start(_with(program, variables))
+        stages = programs(folder, through, payments, (), Requested())
+        exporter = stages.pop("exporter")
+        for program in [*stages.values(), *sinks.programs(exporter)]:
+            supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))
         for detector in detectors:
             checkout.trust(detector)
@@ -95,7 +105,7 @@ def scene_of(
             list(operators.map(lambda detector: checkout.lozenge("deploy", detector), detectors))
         flow = Flow(kafka, seed, rate, folder / RECEIPTS)
         flow.start()
-        yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow)
+        yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow, sinks)
 
 
 def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.errors import LozengeError
+from lozenge_deploy.demo.sinks.extras import Extra
 from tests.faults.building import scene_of
 from tests.faults.disks import small_disk
 from tests.faults.flow import NotSent
-from tests.faults.plan import JOBS, TARGETS, Fault, Incident, plan
+from tests.faults.plan import ARCHIVE, FULL_DISK, JOBS, TARGETS, Fault, Incident, plan
 from tests.faults.recovery import QUIET_SECONDS, NotBack, Recovery
 from tests.faults.scene import Scene
 from tests.faults.strikes import strike
 
 ROOT = Path(__file__).parents[2]
 DISK_MB = {"broker": 3072, "jobs": 1536, "notifier": 512}
-FULL_DISK = "full disk of"
+ARCHIVE_MB = 128
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Order:
 
     `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. It is
     drained when nothing has come for `quiet` seconds. If it is `realtime`, upstream and the rule run in Real-Time
-    Mode.
+    Mode. `extras` are the sinks that run too.
     """
 
     seed: int
@@ -46,6 +47,7 @@ class Order:
     realtime: bool = False
     detectors: tuple[str, ...] = JOBS
     quiet: float = QUIET_SECONDS
+    extras: tuple[Extra, ...] = ()
 
 
 @dataclass
@@ -83,12 +85,20 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
     with ExitStack() as stack:
         kinds = order.kinds
         if FULL_DISK in kinds:
-            refused = [stack.enter_context(small_disk(folder / name, size)) for name, size in DISK_MB.items()]
+            disks = DISK_MB | ({ARCHIVE: ARCHIVE_MB} if Extra.ARCHIVE in order.extras else {})
+            refused = [stack.enter_context(small_disk(folder / name, size)) for name, size in disks.items()]
             campaign.skipped = "; ".join(filter(None, refused))
             kinds = tuple(kind for kind in kinds if kind != FULL_DISK or not campaign.skipped)
-        incidents = plan(order.seed, order.faults, kinds, order.together, order.detectors)
+        incidents = plan(order.seed, order.faults, kinds, order.together, order.detectors, order.extras)
         scene = stack.enter_context(
-            scene_of(folder, order.seed, order.rate, detectors=order.detectors, realtime=order.realtime)
+            scene_of(
+                folder,
+                order.seed,
+                order.rate,
+                detectors=order.detectors,
+                realtime=order.realtime,
+                extras=order.extras,
+            )
         )
         recovery = Recovery(scene, scene.kafka, order.quiet)
         began = time.monotonic()
@@ -108,7 +118,7 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
             # what still flows while the verifier reads would look like loss
             scene.flow.end()
             recovery.settle(2 * order.deadline)
-            campaign.result = _verified(scene.kafka.bootstrap, folder, order)
+            campaign.result = _verified(scene, order)
         except (NotBack, NotSent, LozengeError) as error:
             campaign.why = "; ".join(filter(None, [campaign.why, f"not verified, for it is not at rest: {error}"]))
         campaign.seconds = time.monotonic() - began
@@ -134,10 +144,14 @@ def _struck(scene: Scene, fault: Fault) -> str:
     return strike(scene, fault)
 
 
-def _verified(bootstrap: str, folder: Path, order: Order) -> dict[str, Any]:
+def _verified(scene: Scene, order: Order) -> dict[str, Any]:
     """What the verifier says, which is a process of its own and knows nothing of us."""
-    command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
+    command = [sys.executable, "-m", "tests.faults.verify", str(scene.folder), "--bootstrap", scene.kafka.bootstrap]
     options = ["--upstream", order.upstream, "--detectors", ",".join(order.detectors)]
+    if Extra.ARCHIVE in order.extras:
+        options += ["--archive", str(scene.folder / ARCHIVE)]
+    if scene.sinks.server:
+        options += ["--cache", scene.sinks.server.url]
     verified = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
     if not verified.stdout:
         return {"holds": False, "counts": {}, "wrong": [], "error": verified.stderr}

@@ -120,6 +120,31 @@ def of_detector(name: str, expected: Iterable[Expected], alerts: Sequence[Alert]
             yield Finding("unexpected", name, f"alert {alert.alert_id}: {alert[1:]} and not {known[1:]}")
 
 
+def in_table(
+    topic: str,
+    records: Sequence[PartitionOffset],
+    rows: Sequence[PartitionOffset],
+    dead_letters: Sequence[PartitionOffset],
+) -> Iterator[Finding]:
+    """Each record of a topic is a row of its table or a dead letter of the sink, once; by their places in the topic."""
+    there, counts = set(records), Counter([*rows, *dead_letters])
+    yield from (Finding("unseen", "archive", f"record {_text(p)} of {topic}") for p in there - counts.keys())
+    yield from (Finding("unexpected", "archive", f"row {_text(p)} of {topic}") for p in counts.keys() - there)
+    yield from (
+        Finding("duplicate", "archive", f"record {_text(p)} of {topic}, {n} times") for p, n in counts.items() if n > 1
+    )
+
+
+def in_cache(latest: Mapping[str, str], cached: Mapping[str, str]) -> Iterator[Finding]:
+    """Each card has its latest event, by the event's id, and no other key is there."""
+    for card_id, event_id in latest.items():
+        if card_id not in cached:
+            yield Finding("unseen", "cache", f"{card_id}, whose latest event is {event_id}")
+        elif cached[card_id] != event_id:
+            yield Finding("unexpected", "cache", f"event {cached[card_id]} of {card_id} and not {event_id}")
+    yield from (Finding("unexpected", "cache", f"the key {key}") for key in cached.keys() - latest.keys())
+
+
 def of_notifier(alert_ids: Iterable[str], notifications: Sequence[Notification]) -> Iterator[Finding]:
     """A notification for each alert, numbered without a gap in each partition, in offset order.
 

@@ -1,12 +1,14 @@
 """Which faults strike a campaign, drawn from its seed alone: the same seed gives the same plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from random import Random
 from typing import NamedTuple
 
 DETECTORS = {"each_large": "rule", "steady_count": "stateful", "declined_often": "aggregate"}
 """The detectors of a campaign and their kinds; `verify` knows what each should raise."""
 
+FULL_DISK = "full disk of"
 JOBS = tuple(DETECTORS)
 STAGES = ("upstream", "downstream", "agent", "broker", *JOBS)
 TARGETS: Mapping[str, tuple[str, ...]] = {
@@ -16,7 +18,7 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
     "outage of": ("broker",),
     "restart": ("broker",),
     "network": ("latency", "bandwidth", "slices", "limit", "slow close", "reset", "half close", "silence", "cut"),
-    "full disk of": ("broker", "jobs", "notifier"),
+    FULL_DISK: ("broker", "jobs", "notifier"),
     "webhook": ("slow", "failing", "hanging", "resetting"),
     "deploy": JOBS,
     "set": JOBS,
@@ -27,13 +29,33 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be done, and to whom."""
 
+ARCHIVE = "archive"
+"""The folder of the tables, in that of the campaign."""
+ARCHIVE_SINK, CACHE_SINK, CACHE_SERVER = "sink-archive", "sink-last_authorisation", "cache server"
+ON_REQUEST: Mapping[str, Sequence[tuple[str, str]]] = {
+    "archive": [
+        ("kill", ARCHIVE_SINK),
+        ("kill the JVM of", ARCHIVE_SINK),
+        ("freeze", ARCHIVE_SINK),
+        (FULL_DISK, ARCHIVE),
+    ],
+    "cache": [
+        ("kill", CACHE_SINK),
+        ("freeze", CACHE_SINK),
+        ("kill", CACHE_SERVER),
+        ("freeze", CACHE_SERVER),
+        ("outage of", CACHE_SERVER),
+    ],
+}
+"""What can be done besides, where this runs too. Every other fault is one of these at first, and kills come first."""
+
 CHANGES = ("deploy", "set", "rollback", "pause", "replace")
 OFTEN = {"kill": 3}
 SECONDS: Mapping[str, tuple[float, float]] = {
     "freeze": (5, 30),
     "outage of": (10, 40),
     "network": (3, 20),
-    "full disk of": (5, 15),
+    FULL_DISK: (5, 15),
     "webhook": (5, 20),
 }
 """How long a fault lasts that does not end by itself."""
@@ -65,15 +87,20 @@ class Incident(NamedTuple):
 
 
 def plan(
-    seed: int, count: int, kinds: Sequence[str], together: int = 1, detectors: Collection[str] = JOBS
+    seed: int,
+    count: int,
+    kinds: Sequence[str],
+    together: int = 1,
+    detectors: Collection[str] = JOBS,
+    extras: Iterable[str] = (),
 ) -> list[Incident]:
     """Incidents of `count` faults in all, of the given `kinds`; each pair of kind and target comes before any repeats.
 
     With `together` above 1 so many strike within one incident; else one, or two that are worse together. No fault
-    strikes a job that is not of `detectors`.
+    strikes a job that is not of `detectors`, nor a sink that is not of `extras`.
     """
     chance = Random(seed)
-    deck = _deck(chance, kinds, detectors)
+    deck = _deck(chance, kinds, detectors, extras)
     incidents: list[Incident] = []
     left = count
     while left:
@@ -94,14 +121,19 @@ def _there(targets: Iterable[str], detectors: Collection[str]) -> list[str]:
     return [target for target in targets if target not in DETECTORS or target in detectors]
 
 
-def _deck(chance: Random, kinds: Sequence[str], detectors: Collection[str]) -> Iterator[tuple[str, str]]:
+def _deck(
+    chance: Random, kinds: Sequence[str], detectors: Collection[str], extras: Iterable[str]
+) -> Iterator[tuple[str, str]]:
     """Pairs of kind and target, for ever; a kind that strikes often has its pairs several times in each round."""
+    on_request = [card for extra in extras for card in ON_REQUEST[extra] if card[0] in kinds]
     while True:
         cards = [(kind, target) for kind in kinds for target in _there(TARGETS[kind], detectors)]
         chance.shuffle(cards)
         more = [card for card in cards for _ in range(OFTEN.get(card[0], 1) - 1)]
         chance.shuffle(more)
-        yield from cards
+        chance.shuffle(on_request)
+        on_request.sort(key=lambda card: card[0] != "kill")
+        yield from (card for pair in zip_longest(on_request, cards) for card in pair if card)
         yield from more
 
 

@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from lozenge.contracts.record import Partition
 from lozenge.contracts.topics import Topics
+from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 from tests.faults.scene import Scene
 from tests.streams import RAW_JSON
@@ -43,6 +44,7 @@ class Recovery:
         for detector in self._scene.detectors:
             self._passed(detector, [TOPICS.events("auth")], deadline)
         self._passed("downstream", [TOPICS.detector(detector).alerts for detector in self._scene.detectors], deadline)
+        self._pass_sinks(deadline)
 
     def settle(self, seconds: float) -> None:
         """Until for a while nothing more comes, neither notifications nor webhooks; raises NotBack."""
@@ -55,6 +57,20 @@ class Recovery:
             time.sleep(LOOK_SECONDS)
             if (now := self._outputs()) != seen:
                 seen, since = now, time.monotonic()
+        self._pass_sinks(deadline)
+
+    def _pass_sinks(self, deadline: float) -> None:
+        running = self._scene.sinks.running
+        inputs: dict[str, list[str]] = {}
+
+        def known() -> bool:
+            inputs.update(running.inputs(self._kafka))
+            return True
+
+        if running.apps:
+            self._until(known, "the broker has its topics", deadline)
+        for sink in running.apps:
+            self._passed(sink, inputs[sink], deadline)
 
     def _outputs(self) -> object:
         return self._ends([TOPICS.notifications]), self._scene.receiver.count()
@@ -69,7 +85,7 @@ class Recovery:
 
         def behind() -> int:
             done = self._committed(group, ends)
-            return sum(max(0, end - done[partition]) for partition, end in ends.items())
+            return sum(max(0, end - max(0, done[partition])) for partition, end in ends.items())
 
         self._until(known, "the broker answers", deadline)
         self._until(lambda: behind() == 0, f"{group} has done what there was to do", deadline)
@@ -81,7 +97,7 @@ class Recovery:
             try:
                 if condition():
                     return
-            except (KafkaException, TimeoutError) as error:
+            except (KafkaException, BrokerUnavailable, TimeoutError) as error:
                 why = str(error)
                 self._replaced.append(self._admin)
                 self._admin = AdminClient(self._kafka.client())  # the old one asks the leader of before, for ever

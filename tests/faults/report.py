@@ -70,9 +70,10 @@ def replay(campaign: Campaign) -> str:
     kinds = "" if order.kinds == tuple(TARGETS) else f" --kinds '{','.join(order.kinds)}'"
     together = f" --together {order.together}" if order.together > 1 else ""
     detectors = "" if order.detectors == JOBS else f" --detectors {','.join(order.detectors)}"
+    extras = f" --with {','.join(order.extras)}" if order.extras else ""
     return (
         f'make faults ARGS="--seed {order.seed} --faults {order.faults} --events {order.records} '
-        f'--rate {order.rate:g}{kinds}{together}{detectors}"'
+        f'--rate {order.rate:g}{kinds}{together}{detectors}{extras}"'
     )
 
 

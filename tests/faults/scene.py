@@ -21,9 +21,10 @@ from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
-from tests.faults.plan import DETECTORS
+from tests.faults.plan import CACHE_SERVER, DETECTORS
 from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
+from tests.faults.sinks import SceneSinks
 
 START_SECONDS = 120.0
 
@@ -41,9 +42,10 @@ class Scene:
         supervisor: Supervisor,
         checkout: Checkout,
         flow: Flow,
+        sinks: SceneSinks,
     ) -> None:
         self.folder, self.broker, self.proxy, self.hooks = folder, broker, proxy, hooks
-        self.receiver, self.checkout, self.flow = receiver, checkout, flow
+        self.receiver, self.checkout, self.flow, self.sinks = receiver, checkout, flow, sinks
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
         self._supervisor = supervisor
         self._broker_lock = threading.Lock()
@@ -92,9 +94,11 @@ class Scene:
         return max(running, key=lambda i: i.record.started_at, default=None)
 
     def leader(self, target: str) -> int | None:
-        """The process group of a stage, of the broker or of a detector's job; None if it does not run."""
+        """The process group of a stage, of a server or of a detector's job; None if it does not run."""
         if target == "broker":
             return self.broker.pid
+        if target == CACHE_SERVER:
+            return self.sinks.server.pid if self.sinks.server else None
         if target in DETECTORS:
             return self._job_leader(target)
         child = self._supervisor.children[target]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import count
 
 from tests.faults.disks import filled
-from tests.faults.plan import Fault
+from tests.faults.plan import CACHE_SERVER, Fault
 from tests.faults.proxy import Toxic
 from tests.faults.records import Sort
 from tests.faults.scene import Scene, signal_group
@@ -41,6 +41,9 @@ def _kill(scene: Scene, fault: Fault) -> str:
     if fault.target == "broker":
         scene.bounce()
         return ""
+    if fault.target == CACHE_SERVER:
+        scene.sinks.bounce()
+        return ""
     return _end(scene.main(fault.target))
 
 
@@ -66,7 +69,7 @@ def _freeze(scene: Scene, fault: Fault) -> str:
 
 
 def _outage(scene: Scene, fault: Fault) -> str:
-    scene.bounce(away=fault.seconds)
+    (scene.sinks if fault.target == CACHE_SERVER else scene).bounce(away=fault.seconds)
     return ""
 
 

@@ -139,3 +139,34 @@ def test_a_day_behind_is_a_payment_like_any_other() -> None:
     assert payment
     assert payment.at == START - timedelta(days=1)
     assert json.loads(raw.value)["result"] == "approved"
+
+
+PLACES = [(0, 0), (0, 1), (1, 4)]
+
+
+def test_a_table_with_each_record_once_has_no_finding() -> None:
+    assert names(findings.in_table("t", PLACES, PLACES, [])) == []
+    assert names(findings.in_table("t", PLACES, PLACES[:2], PLACES[2:])) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "dead_letters", "what"),
+    [
+        (PLACES[1:], [], "unseen"),
+        ([*PLACES, PLACES[0]], [], "duplicate"),
+        (PLACES, PLACES[:1], "duplicate"),
+        ([*PLACES, (2, 0)], [], "unexpected"),
+    ],
+)
+def test_a_record_that_a_table_lacks_or_repeats_is_found(
+    rows: list[oracle.PartitionOffset], dead_letters: list[oracle.PartitionOffset], what: str
+) -> None:
+    assert names(findings.in_table("t", PLACES, rows, dead_letters)) == [what]
+
+
+def test_an_older_event_a_missing_key_and_a_foreign_key_of_a_cache_are_found() -> None:
+    latest = {"a": "e3", "b": "e2"}
+    assert names(findings.in_cache(latest, latest)) == []
+    assert names(findings.in_cache(latest, {"a": "e1", "b": "e2"})) == ["unexpected"]
+    assert names(findings.in_cache(latest, {"a": "e3"})) == ["unseen"]
+    assert names(findings.in_cache(latest, {**latest, "c": "e9"})) == ["unexpected"]

@@ -1,6 +1,6 @@
 """The plan of a campaign: the same seed gives the same plan, with every kind of fault."""
 
-from tests.faults.plan import TARGETS, plan
+from tests.faults.plan import ON_REQUEST, TARGETS, plan
 
 ALL = tuple(TARGETS)
 
@@ -34,3 +34,17 @@ def test_kills_may_come_in_volleys() -> None:
     assert [len(incident.faults) for incident in plan(2, 20, ["kill"], together=5)] == [5, 5, 5, 5]
     for incident in plan(2, 20, ["kill"], together=5):
         assert [fault.after for fault in incident.faults] == sorted(fault.after for fault in incident.faults)
+
+
+def test_sinks_are_struck_early_where_they_run_and_never_where_they_do_not() -> None:
+    on_request = {card for cards in ON_REQUEST.values() for card in cards}
+    alone = {(fault.kind, fault.target) for incident in plan(3, 200, ALL) for fault in incident.faults}
+    assert not alone & on_request
+    early = plan(3, 24, ALL, extras=tuple(ON_REQUEST))
+    assert {(fault.kind, fault.target) for incident in early for fault in incident.faults} >= on_request
+    kills = plan(3, 40, ["kill"], extras=["cache"])
+    assert {fault.target for incident in kills for fault in incident.faults} >= {
+        "sink-last_authorisation",
+        "cache server",
+    }
+    assert "sink-archive" not in {fault.target for incident in kills for fault in incident.faults}

@@ -4,24 +4,29 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from deltalake import write_deltalake
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.redis_server import LocalRedis
 from tests.brokers import Broker, own_platform
 from tests.faults import oracle
 from tests.faults.campaign import ROOT
-from tests.faults.plan import DETECTORS
+from tests.faults.plan import ARCHIVE_SINK, DETECTORS
 from tests.faults.records import record
-from tests.faults.verify import DELIVERIES, RECEIPTS
-from tests.streams import RAW_JSON, event_codec
+from tests.faults.stores import CACHE
+from tests.faults.verify import DELIVERIES, RECEIPTS, committed, decoded
+from tests.streams import AUTH, RAW_JSON, event_codec
 
 pytestmark = pytest.mark.integration
 
@@ -98,9 +103,40 @@ def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(kafka: KafkaSetti
     assert (code, [w["name"] for w in result["wrong"]]) == (1, ["duplicate", "unseen"])
 
 
-def _verify(kafka: KafkaSettings, folder: Path) -> tuple[int, dict[str, Any]]:
+def test_tables_and_a_cache_hold_and_a_row_less_and_an_older_event_do_not(kafka: KafkaSettings, tmp_path: Path) -> None:
+    Log(kafka, tmp_path)
+    ensure_topics(kafka, [kafka.topics.dead_letter_topic(ARCHIVE_SINK)])
+    archive, latest = tmp_path / "archive", dict[str, str]()
+    topics = kafka.topics
+    alerts = [topics.detector(name).alerts for name in DETECTORS]
+    for topic in (topics.events("auth"), topics.dead_letters("upstream"), topics.notifications, *alerts):
+        places = [(record.partition, record.offset) for record in committed(kafka.bootstrap, topic)]
+        write_deltalake(archive / topic, _rows(places))
+    for event in decoded((r.value for r in committed(kafka.bootstrap, topics.events("auth"))), AUTH.wire_schema):
+        latest[event["card_id"]] = event["event_id"]
+    with LocalRedis(tmp_path / "cache") as server, closing(server.client()) as client:
+        for card_id, event_id in latest.items():
+            client.hset(f"{{{CACHE}}}:{card_id}", "value", json.dumps({"event_id": event_id}))
+        options = ["--archive", str(archive), "--cache", server.url]
+        code, result = _verify(kafka, tmp_path, *options)
+        assert (code, result["wrong"]) == (0, [])
+        assert result["counts"]["rows of the archive"] > RECORDS
+        assert result["counts"]["keys of the cache"] == len(latest) > 100
+
+        client.hset(f"{{{CACHE}}}:{card_id}", "value", json.dumps({"event_id": "older"}))
+        write_deltalake(archive / alerts[0], _rows([(0, 0)]), mode="overwrite")
+        code, result = _verify(kafka, tmp_path, *options)
+    assert code == 1
+    assert {(w["name"], w["stage"]) for w in result["wrong"]} == {("unexpected", "cache"), ("unseen", "archive")}
+
+
+def _rows(places: list[oracle.PartitionOffset]) -> pa.Table:
+    return pa.table({"partition": [p for p, _ in places], "offset": [o for _, o in places]})
+
+
+def _verify(kafka: KafkaSettings, folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
     command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", kafka.bootstrap]
-    command += ["--prefix", kafka.topic_prefix, "--detectors", ",".join(DETECTORS)]
+    command += ["--prefix", kafka.topic_prefix, "--detectors", ",".join(DETECTORS), *more]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.stdout, run.stderr
     return run.returncode, json.loads(run.stdout)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import fastavro
 from kafka import KafkaConsumer, TopicPartition
 
-from tests.faults import findings, oracle
+from tests.faults import findings, oracle, stores
 from tests.faults.findings import Alert, Finding, Notification, Receipt
 from tests.faults.oracle import PartitionOffset
 from tests.streams import AUTH
 
 RAW, EVENTS, DEAD_LETTERS = "AUTH-JSON", "pay.canonical.auth.v1", "pay.dlq.upstream.v1"
+SINK_DEAD_LETTERS = "pay.dlq.sink-archive.v1"
 ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
 SCHEMAS = Path(__file__).parents[2] / "shared" / "lozenge" / "contracts" / "schemas"
 RECEIPTS, DELIVERIES = "receipts.txt", "deliveries.txt"
@@ -84,8 +85,13 @@ def decoded(values: Iterable[bytes], written: dict[str, Any]) -> Iterator[dict[s
         yield fields
 
 
-def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str) -> Result:
-    """Reads every topic of the platform with this prefix and compares; other detectors than these raise nothing."""
+def verify(
+    bootstrap: str, folder: Path, detectors: Collection[str], prefix: str, archive: Path | None, cache: str
+) -> Result:
+    """Reads every topic of the platform with this prefix and compares; other detectors than these raise nothing.
+
+    The tables of `archive` and the server `cache` are compared too, where there are any.
+    """
     counts: dict[str, int] = {}
     found: list[Finding] = []
 
@@ -131,7 +137,35 @@ def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str
     delivered = [(message, notification) for message, notification in map(str.split, _lines(folder / DELIVERIES))]
     counts |= {"webhooks": len(delivered), "webhooks more than once": len(delivered) - len(set(delivered))}
     found += findings.of_webhook((n.notification_id for n in notifications), delivered)
+
+    if archive is not None:
+        alerts_of = [ALERTS.format(name) for name in detectors]
+        topics = [prefix + topic for topic in (EVENTS, DEAD_LETTERS, NOTIFICATIONS, *alerts_of)]
+        found += _in_tables(bootstrap, archive, topics, prefix, counts)
+    if cache:
+        latest = {card_id: event_id for _, event_id, card_id in events}
+        cached = stores.cached_events(cache)
+        counts |= {"keys of the topic": len(latest), "keys of the cache": len(cached)}
+        found += findings.in_cache(latest, cached)
     return Result(counts, _summed(found))
+
+
+def _in_tables(
+    bootstrap: str, archive: Path, topics: Iterable[str], prefix: str, counts: dict[str, int]
+) -> Iterator[Finding]:
+    """Compares each table with its topic; `topics` have one, and others may."""
+    dead = [_about(record) for record in committed(bootstrap, prefix + SINK_DEAD_LETTERS)]
+    counts |= {"rows of the archive": 0, "dead letters of the archive": len(dead)}
+    for topic in sorted({*topics, *stores.tables_in(archive)}):
+        rows = stores.places_in(archive / topic)
+        counts["rows of the archive"] += len(rows)
+        places = [(record.partition, record.offset) for record in committed(bootstrap, topic)]
+        yield from findings.in_table(topic, places, rows, [place for of, place in dead if of == topic])
+
+
+def _about(record: Any) -> tuple[str, PartitionOffset]:
+    """Topic and place of the record that a dead letter is about."""
+    return dict(record.headers)["__connect.errors.topic"].decode(), _refused(record)
 
 
 def _refused(record: Any) -> PartitionOffset:
@@ -169,11 +203,13 @@ def main() -> int:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--detectors", required=True, help="those that are deployed, by comma")
     parser.add_argument("--prefix", default="", help="with which the names of the platform's topics begin")
+    parser.add_argument("--archive", type=Path, help="the folder of the tables, if they are compared")
+    parser.add_argument("--cache", default="", help="the URL of the cache's server, if its keys are compared")
     parser.add_argument(
         "--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once", help="what upstream promises"
     )
     given = parser.parse_args()
-    result = verify(given.bootstrap, given.folder, given.detectors.split(","), given.prefix)
+    result = verify(given.bootstrap, given.folder, given.detectors.split(","), given.prefix, given.archive, given.cache)
     if given.upstream == "at-least-once":
         result = Result(result.counts, {k: v for k, v in result.wrong.items() if k != ("duplicate", "upstream")})
     json.dump(result.as_json(), sys.stdout, indent=1)
