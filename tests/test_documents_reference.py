@@ -57,6 +57,7 @@ def test_a_figure_of_lines_changes_only_when_it_is_far_from_the_code(
 
 @pytest.mark.parametrize("source", packages.SOURCES)
 def test_every_package_is_in_the_tree_and_says_what_it_holds(source: str) -> None:
+    tree = packages.tree()
     for file in (ROOT / source).rglob("__init__.py"):
         assert packages.first_line(file).endswith((".", ":")), f"{file}: its docstring begins with no sentence"
-        assert f"| `{packages.dotted(file.parent)}` |" in packages.tree()
+        assert f"| `{packages.dotted(file.parent)}` |" in tree

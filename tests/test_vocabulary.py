@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import re2
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -121,7 +122,8 @@ HAVE_A_DOMAIN = {
 MEANT = r"\b(?:dead|upper-case|lower-case)[\s#/-]+letters?\b|\bthreshold[\s#]+crossings?\b"
 """Two words that are used, of which one is not used alone; they may be on two lines."""
 _FORMS = [rf"(?P<w{i}>\b(?:{forms})\b)".replace(" ", r"\s+") for i, forms in enumerate(WORDS.values())]
-_PATTERN = re.compile("|".join([MEANT, *_FORMS]), re.IGNORECASE)
+# RE2 reads 6 MB of code in half a second; Python's own takes a minute, since it tries each of the forms at each letter
+_PATTERN = re2.compile("(?i)" + "|".join([MEANT, *_FORMS]))
 _TEXT = {".md", ".yaml", ".svg"}
 _SOURCES = {".py", ".java", ".toml", ".tmpl", ".avsc", ".html", ".css", ".js", ".properties", ".xml", ".yml", ".patch"}
 

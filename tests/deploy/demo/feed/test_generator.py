@@ -45,12 +45,12 @@ def records(raws: Iterable[Raw]) -> list[Record]:
 
 
 def run(
-    malformed_rate: float = 0.0, *, seed: int = 7, past: int = 30_000, form: Form = JSON
+    malformed_rate: float = 0.0, *, seed: int = 7, past: int = 30_000, live: int = 60, form: Form = JSON
 ) -> tuple[Generator, list[Raw]]:
-    """A history, a minute of live traffic at 200 a second, and what completes the cases."""
+    """A history, so many seconds of live traffic at 200 a second, and what completes the cases."""
     feed = Generator(START, seed=seed, malformed_rate=malformed_rate, form=form)
-    raws = [*feed.past(END, past), *feed.live(steady(LIVE_START, 200, 60))]
-    raws += feed.finish(LIVE_START + timedelta(seconds=60))
+    raws = [*feed.past(END, past), *feed.live(steady(LIVE_START, 200, live))]
+    raws += feed.finish(LIVE_START + timedelta(seconds=live))
     return feed, raws
 
 
@@ -61,7 +61,7 @@ def clean() -> tuple[Generator, list[Record]]:
 
 
 def test_equal_arguments_give_equal_bytes() -> None:
-    (one, first), (two, second) = run(0.01, past=5000), run(0.01, past=5000)
+    (one, first), (two, second) = run(0.01, past=2000, live=10), run(0.01, past=2000, live=10)
     assert first == second
     assert (one.written.cases, one.written.malformed, one.written.sent) == (
         two.written.cases,
@@ -82,7 +82,7 @@ def test_a_text_that_is_no_run_time_is_rejected(text: str) -> None:
 
 
 def test_another_seed_gives_another_population() -> None:
-    (_, one), (_, two) = run(past=2000), run(past=2000, seed=8)
+    (_, one), (_, two) = run(past=2000, live=5), run(past=2000, live=5, seed=8)
     assert {raw.value for raw in one}.isdisjoint(raw.value for raw in two)
     assert {raw.key for raw in one}.isdisjoint(raw.key for raw in two)
 
@@ -297,7 +297,7 @@ def test_malformed_records_come_at_their_rate_and_for_every_reason() -> None:
 
 
 def test_the_iso_form_writes_the_same_authorisations() -> None:
-    (json_feed, plain), (iso_feed, iso) = run(past=3000), run(past=3000, form=ISO)
+    (json_feed, plain), (iso_feed, iso) = run(past=3000, live=10), run(past=3000, live=10, form=ISO)
     assert json_feed.written.cases == iso_feed.written.cases
     for one, two in zip(records(plain), records(iso), strict=True):
         assert (two["mti"], two["de2"], two["de37"]) == ("0100", one["pan"], one["txn_id"])
