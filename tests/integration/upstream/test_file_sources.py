@@ -30,7 +30,7 @@ from lozenge.protocol.file_positions import FilePosition, FileState
 from lozenge.protocol.source_requests import FileRetry, SourceRelease, SourceRequest, SourceRow
 from lozenge_deploy.operations.file_sources.requests import positions_of
 from lozenge_upstream.files.copying import ROW_HEADER
-from tests.full_disk import folder_on_another_disk, limit_files_of
+from tests.full_disk import COMPILES_NOTHING, folder_on_another_disk, limit_files_of
 from tests.upstream.files.samples import SUFFIXES, rows_of, source_of, write
 from tests.waiting import until
 
@@ -54,8 +54,8 @@ class Copied:
     def write(self, name: str, count: int, **given: Any) -> None:
         write(self.files / f"{name}.{self.suffix}", self.format, rows_of(name, count), **given)
 
-    def start(self, log: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, **self.kafka.variables, "LOZENGE_FILES_SOURCE": self.source.name}
+    def start(self, log: IO[bytes] | None = None, variables: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, **self.kafka.variables, **variables, "LOZENGE_FILES_SOURCE": self.source.name}
         return subprocess.Popen([sys.executable, "-m", "lozenge_upstream.files"], env=environment, stderr=log)
 
     @contextmanager
@@ -245,7 +245,7 @@ def test_a_file_that_a_full_disk_does_not_take_stays_and_is_moved_once_there_is_
         for kill in range(KILLS_ON_A_FULL_DISK):
             log = tmp_path / f"log-{kill}"
             with log.open("wb") as file:
-                limited = moved.start(file)
+                limited = moved.start(file, COMPILES_NOTHING)
             limit_files_of(limited.pid, (moved.files / "a.csv").stat().st_size // 2)
             _until_it_says(log, "copying a.csv: ")
             _kill([limited])
