@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge.near_names import near_names
+from lozenge.near_names import near_hint, near_names
 
 TOPICS = ["AUTH-ISO", "AUTH-JSON", "pay.alerts.large_amount.v1", "pay.canonical.auth.v1", "pay.canonical.login.v1"]
 
@@ -26,3 +26,8 @@ def test_equally_alike_ones_are_in_order_and_no_more_than_the_most() -> None:
 @pytest.mark.parametrize("name", ["", "zzz"])
 def test_what_is_like_nothing_has_none(name: str) -> None:
     assert near_names(name, TOPICS) == []
+
+
+def test_a_hint_names_what_is_near_or_says_nothing() -> None:
+    assert near_hint("limts", ["limits", "cards"]) == "near to it: limits"
+    assert near_hint("limts", ["cards"]) == ""

@@ -1,6 +1,8 @@
 """A job takes the versions that a loader has written, and a bad source changes nothing."""
 
 import uuid
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from lozenge.kafka.topic_reader import read_log
 from lozenge.platform_tables.state import TableState
 from lozenge.protocol.coverage import CoverageSegment
 from lozenge_upstream.tables.loader import TableLoader
-from tests.integration.harness import alerts, event, new_detector, running, send, wait_for
+from tests.integration.harness import alerts, new_detector, running
+from tests.integration.job.traffic import until_alert
 from tests.tables import in_sqlite, limits
 
 
@@ -33,18 +36,7 @@ def test_a_job_takes_a_loaded_version_at_a_batch_boundary_and_a_bad_source_chang
     loader.begin()
     loader.look()
     loaded = new_detector(kafka, Detector(limited, settings=Settings), tmp_path, tables=declared)
-    sent = [0]
-
-    def raised(expected: str) -> None:
-        """Events until an alert has the `expected` reason: a new version takes a moment."""
-
-        def seen() -> bool:
-            send(kafka, [event(sent[0], country="DE", amount="150.00")])
-            sent[0] += 1
-            return any(a["reason"] == expected for a in alerts(kafka, loaded.name))
-
-        wait_for(seen, f"an alert {expected}")
-
+    raised = partial(until_alert, kafka, loaded.name, numbers=count(), country="DE", amount="150.00")
     with running(loaded, kafka, spark, tmp_path) as run:
         raised("above 100.0000")
         in_sqlite(file, [("DE", "much", None)])

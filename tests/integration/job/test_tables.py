@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from lozenge_deploy.operations.lists import changes, edit
 from tests.deploy.operations.lists.test_changes import entries
 from tests.integration.harness import EVENT, alerts, event, new_detector, running, send, wait_for
 from tests.integration.job.test_dead_letters import dead, write
+from tests.integration.job.traffic import until_alert
 
 HEADER = "merchant_id,label\n"
 
@@ -60,15 +62,7 @@ def test_a_bad_file_changes_nothing_and_a_good_one_is_named_by_alerts_and_covera
     )
 
     def reasons(first: int, expected: str) -> None:
-        """Events from `first` on, until an alert has the `expected` reason: a new table takes a moment."""
-        sent = [first]
-
-        def seen() -> bool:
-            send(kafka, [event(sent[0], merchant_id="m-1", amount="150.00")])
-            sent[0] += 1
-            return any(a["reason"] == expected for a in alerts(kafka, loaded.name))
-
-        wait_for(seen, f"an alert with {expected}")
+        until_alert(kafka, loaded.name, expected, count(first), merchant_id="m-1", amount="150.00")
 
     with running(loaded, kafka, spark, tmp_path) as run:
         reporter = run.runner.parts.reporter

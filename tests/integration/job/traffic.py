@@ -1,7 +1,7 @@
 """Detectors of three kinds, the events that they process, and jobs of them under a test's orders."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -168,3 +168,13 @@ def await_each_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sen
         assert {a["reason"] for a in emitted} == {
             f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
         }
+
+
+def until_alert(kafka: KafkaSettings, detector: str, reason: str, numbers: Iterator[int], **fields: Any) -> None:
+    """Sends events of these `numbers` until an alert has the reason: a new version of a table takes a moment."""
+
+    def seen() -> bool:
+        send(kafka, [event(next(numbers), **fields)])
+        return any(alert["reason"] == reason for alert in alerts(kafka, detector))
+
+    wait_for(seen, f"an alert with {reason}")

@@ -1,6 +1,7 @@
 """A card that is everywhere is nowhere after `lozenge erase`, and all others are where they were."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +28,7 @@ from lozenge.kafka.topic_admin import configurations, configure, ensure_topics, 
 from lozenge.kafka.topic_reader import bounds, read
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.data_subject import ERASED, DataSubject
+from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.local.redis_server import LocalRedis
 from lozenge_deploy.operations.erasure.compacted import stale
 from lozenge_deploy.operations.erasure.loaded_tables import erase_loaded_tables
@@ -40,7 +42,7 @@ from tests.downstream.conftest import Desk, alert_record
 from tests.integration.harness import NOW, event, send, wait_for
 from tests.shared.archive.test_erasure import every_byte
 from tests.sinks import sink_folder
-from tests.streams import AUTH, STREAMS
+from tests.streams import AUTH, FOLDER, STREAMS
 
 pytestmark = pytest.mark.integration
 
@@ -170,6 +172,7 @@ def platform(broker: Broker) -> Iterator[KafkaSettings]:
 
 @pytest.fixture
 def place(platform: KafkaSettings, tmp_path: Path) -> Iterator[Place]:
+    shutil.copytree(FOLDER, tmp_path / "upstream" / "streams")
     sink_folder(tmp_path, CACHE, SINK)
     (tmp_path / "archive").mkdir()
     send(platform, [event(n, CARD if n % 5 == 0 else OTHER if n % 2 else f"card_{n:016x}") for n in range(300)])
@@ -178,6 +181,7 @@ def place(platform: KafkaSettings, tmp_path: Path) -> Iterator[Place]:
     with LocalRedis(tmp_path / "valkey") as valkey, notifier(tmp_path) as (desk, port):
         fill_cache(platform, valkey.url)
         variables = platform.variables | {
+            STREAMS_VARIABLE: str(tmp_path / "upstream" / "streams"),
             "LOZENGE_ARCHIVE": str(tmp_path / "archive"),
             "LOZENGE_CACHE_URL": valkey.url,
             "LOZENGE_NOTIFIER_URL": f"http://127.0.0.1:{port}",
