@@ -20,5 +20,11 @@ def near_names(name: str, there: Iterable[str], most: int = MOST) -> list[str]:
     return sorted(near, key=lambda each: (-alike[each], each))[:most]
 
 
+def near_hint(name: str, there: Iterable[str]) -> str:
+    """The same for a hint: "near to it: A, B"; "" if no name is near."""
+    near = near_names(name, there)
+    return f"near to it: {', '.join(near)}" if near else ""
+
+
 def _likeness(one: str, other: str) -> float:
     return 1.0 if one in other else SequenceMatcher(None, one, other).ratio()

@@ -92,20 +92,15 @@ def programs(
         program("exporter", ["lozenge_deploy.observe.exporter"]),
     ]
     for name in wanted.running_sinks:
-        module = ["lozenge.sink", str(project_of(streams) / SINKS / name)]
+        module = ["lozenge.sink", str(streams.project / SINKS / name)]
         found.append(program(sink_app(name), module, **{ARCHIVE_VARIABLE: str(folder / ARCHIVE)}))
     found += [
-        program(table_app(name), ["lozenge_upstream.tables", str(project_of(streams) / TABLES / name)])
+        program(table_app(name), ["lozenge_upstream.tables", str(streams.project / TABLES / name)])
         for name in wanted.running_tables
     ]
     if wanted.feed:
         found.append(program("feed", ["lozenge_deploy.demo.feed", "--past-days", "0", "--rate", f"{wanted.feed:g}"]))
     return {each.name: each for each in found}
-
-
-def project_of(streams: Streams) -> Path:
-    """The folder of the project that has these streams in `upstream/streams`."""
-    return streams.folder.absolute().parents[1]
 
 
 def _merges(stream: StreamDefinition, streams: Streams, rekeys: Collection[str] | None) -> list[str]:

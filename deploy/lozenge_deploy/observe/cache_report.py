@@ -12,7 +12,7 @@ from lozenge.errors import DecodeError, LozengeError, TopicError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions, topic_id
 from lozenge.kafka.topic_reader import bounds, read
-from lozenge.near_names import near_names
+from lozenge.near_names import near_hint
 
 Progress = Callable[[int, int], None]
 """Called now and then with how many offsets were read, of how many."""
@@ -55,10 +55,10 @@ def verified(
         raise nothing_of(doing, name)
     existing = partitions(kafka)
     if topic.name not in existing:
-        near = near_names(topic.name, existing)
+        platform = "name the platform of this cache by LOZENGE_KAFKA_BOOTSTRAP"
         raise TopicError(
             f"{doing}: there is no topic {topic.name} at {kafka.bootstrap}",
-            hint=f"name the platform of this cache by LOZENGE_KAFKA_BOOTSTRAP{f'; near to it: {near}' if near else ''}",
+            hint="; ".join(filter(None, (platform, near_hint(topic.name, existing)))),
         )
     limits = bounds(kafka, topic.name, existing[topic.name])
     _require_one_topic(doing, positions, topic_id(kafka, topic.name), limits)

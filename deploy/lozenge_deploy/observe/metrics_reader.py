@@ -94,7 +94,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         release=app.newest.release,
         refused_mappings=tuple(sorted(_refused(samples))),
         skipped=int(sum(v for n, v in samples.items() if n.startswith(SKIPPED))),
-        table_state=next(_table_states(samples), ""),
+        table_state=table_state(samples),
     )
 
 
@@ -184,11 +184,10 @@ def _refused(samples: Samples) -> Iterator[str]:
             yield labels["source"]
 
 
-def _table_states(samples: Samples) -> Iterator[str]:
-    for text, value in samples.items():
-        name, labels = decode(text)
-        if name == TABLE and value:
-            yield labels["state"]
+def table_state(samples: Samples) -> str:
+    """What the last look of a loader has found; "" of other apps."""
+    labelled = (decode(text) for text, value in samples.items() if value)
+    return next((labels["state"] for name, labels in labelled if name == TABLE), "")
 
 
 def _dead_share(grown: Sequence[Samples]) -> float:

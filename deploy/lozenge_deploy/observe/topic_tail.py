@@ -12,7 +12,7 @@ from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
-from lozenge.near_names import near_names
+from lozenge.near_names import near_hint
 from lozenge_deploy.observe.record_view import decoded, shown_headers, text, time_of
 
 STEP = 20
@@ -26,10 +26,10 @@ def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool =
     """
     existing = partitions(kafka)
     if topic not in existing:
-        near = ", ".join(near_names(topic, existing))
+        every = f"`lozenge peek` lists all {len(existing)}"
         raise UsageError(
             f"reading {topic}: there is no such topic",
-            hint=f"{f'near to it: {near}; ' if near else ''}`lozenge peek` lists all {len(existing)}",
+            hint="; ".join(filter(None, (near_hint(topic, existing), every))),
         )
     schemas = settle_ids(kafka, ())
     found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count, step=STEP)

@@ -18,7 +18,6 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.user_name import user_name
 
-_NONE: Mapping[str, Any] = {}
 CARD_NUMBERS_SHOWN = "card numbers shown"
 
 
@@ -36,7 +35,7 @@ class AuditRecord(msgspec.Struct, frozen=True):
     detail: Mapping[str, Any] = {}
 
 
-def record(kafka: KafkaSettings, action: str, target: str, detail: Mapping[str, Any] = _NONE) -> AuditRecord:
+def record(kafka: KafkaSettings, action: str, target: str, detail: Mapping[str, Any] = {}) -> AuditRecord:
     """Writes that this user does `action` with `target`; raises BrokerUnavailable unless the broker has it."""
     made, topic = _made(action, target, detail), kafka.topics.control.audit
     ensure_topics(kafka, [topic])

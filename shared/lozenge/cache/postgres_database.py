@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lozenge.cache.entries import CALL_SECONDS, refused, unavailable
+from lozenge.cache.entries import CALL_SECONDS, CachePosition, refused, unavailable
 from lozenge.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+_POSITIONS = 'SELECT "partition", topic_id, epoch, "offset" FROM lozenge_cache.positions WHERE cache = %s'
 LONGEST_NAME = 50
 """PostgreSQL cuts names off at 63 bytes, which tables of two caches may share then."""
 
@@ -41,6 +42,23 @@ class PostgresDatabase:
     def sql(self, template: str) -> Any:
         """SQL with the name of the cache."""
         return self._driver.sql.SQL(template.replace("{name}", self.name))
+
+    def positions(self) -> dict[int, CachePosition]:
+        """As `CacheStore.positions`; none where no cache has made its tables yet."""
+        return {partition: CachePosition(*rest) for partition, *rest in self.rows(_POSITIONS, self.name)}
+
+    def rows(self, template: str, *values: str | None) -> list[Any]:
+        """The rows of a query; none where no cache has made its tables yet. Raises as `call` does."""
+
+        def asked(connection: "psycopg.Connection[Any]") -> list[Any]:
+            if (
+                connection.execute("SELECT to_regclass(%s)", [f"lozenge_cache.{self.name}_entries"]).fetchall()[0][0]
+                is None
+            ):
+                return []
+            return connection.execute(self.sql(template), values).fetchall()
+
+        return self.call(asked)
 
     def call(self, call: "Callable[[psycopg.Connection[Any]], T]") -> T:
         """The result of `call` in a transaction of its own; raises CacheUnavailable, ConfigError if it is refused."""

@@ -1,16 +1,11 @@
 """Reads what PostgreSQL has of a cache, and creates nothing there."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from lozenge.cache.entries import CachePosition, StoredEntry
 from lozenge.cache.postgres_database import PostgresDatabase
 
-if TYPE_CHECKING:
-    import psycopg
-
 _PAGE = 1_000
-_POSITIONS = 'SELECT "partition", topic_id, epoch, "offset" FROM lozenge_cache.positions WHERE cache = %s'
 _ENTRIES = """
 SELECT key, value::text, "partition", epoch, "offset", round(extract(epoch FROM at) * 1000)::bigint,
   round(extract(epoch FROM expires_at) * 1000)::bigint
@@ -27,33 +22,21 @@ class PostgresReader:
 
     def positions(self) -> dict[int, CachePosition]:
         """As `CacheReader.positions`."""
-        rows = self._rows(_POSITIONS, self._database.name)
-        return {partition: CachePosition(*rest) for partition, *rest in rows}
+        return self._database.positions()
 
     def entry(self, key: str) -> StoredEntry | None:
         """As `CacheReader.entry`."""
-        rows = self._rows(f"{_ENTRIES} WHERE key = %s", key)
+        rows = self._database.rows(f"{_ENTRIES} WHERE key = %s", key)
         return StoredEntry(*rows[0]) if rows else None
 
     def entries(self) -> Iterator[StoredEntry]:
         """As `CacheReader.entries`, each once."""
         after: str | None = None
         following = f"{_ENTRIES} WHERE %s::text IS NULL OR key > %s ORDER BY key LIMIT {_PAGE}"
-        while rows := self._rows(following, after, after):
+        while rows := self._database.rows(following, after, after):
             yield from (StoredEntry(*row) for row in rows)
             after = rows[-1][0]
 
     def close(self) -> None:
         """Closes the connection."""
         self._database.close()
-
-    def _rows(self, template: str, *values: str | None) -> list[Any]:
-        """The rows of a query; none where no cache has made its tables yet."""
-
-        def asked(connection: "psycopg.Connection[Any]") -> list[Any]:
-            tables = f"lozenge_cache.{self._database.name}_entries"
-            if connection.execute("SELECT to_regclass(%s)", [tables]).fetchall()[0][0] is None:
-                return []
-            return connection.execute(self._database.sql(template), values).fetchall()
-
-        return self._database.call(asked)

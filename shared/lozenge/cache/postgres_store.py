@@ -61,9 +61,7 @@ class PostgresStore:
 
     def positions(self) -> dict[int, CachePosition]:
         """As `CacheStore.positions`."""
-        asked = 'SELECT "partition", topic_id, epoch, "offset" FROM lozenge_cache.positions WHERE cache = %s'
-        rows = self._database.call(lambda connection: connection.execute(asked, [self._database.name]).fetchall())
-        return {partition: CachePosition(*rest) for partition, *rest in rows}
+        return self._database.positions()
 
     def write(
         self, partition: int, seen: CachePosition | None, reached: CachePosition, entries: Sequence[CacheEntry]

@@ -40,7 +40,7 @@ class RedisReader:
         self._server.close()
 
     def _read(self, names: Sequence[str]) -> list[StoredEntry]:
-        """The entries of keys of the server; those that have expired meanwhile are left away."""
+        """The entries of keys of the server; those that have expired meanwhile are skipped."""
         pipeline = self._server.client.pipeline(transaction=False)
         for name in names:
             pipeline.hmget(name, _FIELDS)

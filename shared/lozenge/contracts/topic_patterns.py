@@ -9,9 +9,9 @@ _NAME = "[a-z0-9_]+"
 _APP = "[a-z0-9_-]+"
 _JOB = rf"{_NAME}(?:\.[a-zA-Z0-9_-]+)?"
 _PLACEHOLDER = "{app}"
-_WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
-
-_OF_PEOPLE = re.compile(r"lozenge\.changelog\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
+_OF_STAGES = r"pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\."
+_WRITTEN = re.compile(rf"lozenge\.|{_OF_STAGES}")
+_OF_PEOPLE = re.compile(rf"lozenge\.changelog\.|{_OF_STAGES}")
 
 
 def is_written_by_platform(topic: str) -> bool:

@@ -31,6 +31,35 @@ Prepare = Callable[[Path, Path], Contents]
 _Signature = tuple[tuple[str, int, int, int, int], ...]
 
 
+class VersionFolder:
+    """The versions of one source on disk. Which one is in force is recorded there, and so survives a restart."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._record = folder, folder / _RECORD
+
+    def path(self, version: str) -> Path:
+        """What users of this version read."""
+        return self._folder / version
+
+    def recorded(self) -> Contents | None:
+        """What was found in the version that was in force, if that is there."""
+        with suppress(OSError, msgspec.DecodeError):
+            found = msgspec.json.decode(self._record.read_bytes(), type=Contents)
+            return found if self.path(found.digest).exists() else None
+        return None
+
+    def record(self, found: Contents) -> None:
+        """Records the version that is in force."""
+        replace(self._record, msgspec.json.encode(found).decode())
+
+    def delete_old(self, present: Contents) -> None:
+        """Deletes all but the `present` version and the newest ones, which queries may read that began with them."""
+        mine = (self.path(present.digest), self._record)
+        others = [path for path in self._folder.iterdir() if path.name[0] != "." and path not in mine]
+        for old in sorted(others, key=lambda path: path.stat().st_mtime_ns, reverse=True)[KEPT - 1 :]:
+            _remove(old)
+
+
 class FileVersions:
     """The versions of `source` in `folder`, of which one at most is in force. One thread uses it.
 
@@ -48,18 +77,18 @@ class FileVersions:
         salt: str = "",
         settled_seconds: float = SETTLED_SECONDS,
     ) -> None:
-        self.source, self._folder = source, folder
+        self.source, self._folder, self._versions = source, folder, VersionFolder(folder)
         self._prepare, self._bounds, self._salt = prepare, bounds, salt
         self._settled_seconds = settled_seconds
         self._examined: _Signature | str | None = None
         self._seen: _Signature | str | None = None
         self._seen_at = 0.0
         self.refused: tuple[str, ...] = ()
-        self.in_force = self._recorded()
+        self.in_force = self._versions.recorded()
 
     def path(self, digest: str) -> Path:
         """What users of this version read."""
-        return self._folder / digest
+        return self._versions.path(digest)
 
     def poll(self) -> None:
         """Looks at the source, and examines it if it has changed and has looked the same for some time.
@@ -111,22 +140,14 @@ class FileVersions:
                 _remove(leftover)
 
     def _take(self, found: Contents, ready: Path) -> None:
-        place, record = self.path(found.digest), self._folder / _RECORD
+        place = self.path(found.digest)
         if place.exists():  # it was in force before
             os.utime(place)
         else:
             ready.rename(place)
-        replace(record, msgspec.json.encode(found).decode())
+        self._versions.record(found)
         self.in_force = found
-        others = [path for path in self._folder.iterdir() if path.name[0] != "." and path not in (place, record)]
-        for old in sorted(others, key=lambda path: path.stat().st_mtime_ns, reverse=True)[KEPT - 1 :]:
-            _remove(old)
-
-    def _recorded(self) -> Contents | None:
-        with suppress(OSError, msgspec.DecodeError):
-            found = msgspec.json.decode((self._folder / _RECORD).read_bytes(), type=Contents)
-            return found if self.path(found.digest).exists() else None
-        return None
+        self._versions.delete_old(found)
 
 
 def data_files(path: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.metrics.reporter import Reporter
-from lozenge.near_names import near_names
+from lozenge.near_names import near_hint
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.sink.settings import SinkSettings
@@ -58,8 +58,7 @@ def _exists(kafka: KafkaSettings, topic: str, records: str, stop: StopSignal) ->
     waits = False
     while topic not in (existing := partitions(kafka)):
         if not waits:
-            near = ", ".join(near_names(topic, existing))
-            hint = f"check what the sink is to read; near to it: {near}" if near else "check what the sink is to read"
+            hint = "; ".join(filter(None, ("check what the sink is to read", near_hint(topic, existing))))
             logging.logger().warning(f"waits for {topic}: nothing has written {records} yet", hint=hint)
             waits = True
         if stop.wait(TOPIC_SECONDS):

@@ -67,7 +67,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     # Whole-stage code fuses the decoding of an event with what follows, into methods of 12 kB and more. Java interprets
-    # any method above 8 kB, and each batch has the code made, compared or compiled once more (ADR 0177).
+    # any method above 8 kB, and Spark makes the code of the stage again in each batch (ADR 0177).
     "spark.sql.codegen.wholeStage": "false",
     # State that Real-Time Mode accepts too, in bounded native memory. (Avro encoding is only for
     # transformWithState: Spark refuses it for aggregates.)

@@ -53,6 +53,11 @@ class Streams:
         return cls(folder, tuple(each for each in found if each.name not in wrong), wrong)
 
     @property
+    def project(self) -> Path:
+        """The folder of the project that has these streams in `upstream/streams`."""
+        return _project_of(self.folder)
+
+    @property
     def definitions(self) -> tuple[StreamDefinition, ...]:
         """All of them; raises ConfigError with every problem of every stream at once."""
         if self.wrong:
@@ -109,6 +114,15 @@ class Streams:
             problems=list(dict.fromkeys(problem for name in names for problem in self.wrong[name])),
             hint="fix what is named; `lozenge stream ls` reads them again",
         )
+
+
+def project_folder() -> Path:
+    """The folder of this process's project; raises ConfigError if there is none."""
+    return _project_of(streams_folder())
+
+
+def _project_of(streams: Path) -> Path:
+    return streams.absolute().parents[len(_USUAL.parts) - 1]
 
 
 def streams_folder(near: Path | None = None) -> Path:

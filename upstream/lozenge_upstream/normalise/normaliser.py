@@ -99,11 +99,12 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         for name in mapping.optional
         if name not in made
     }
-    values = {column_of(name): columns.value_of(F.col(column_of(name))) for name, columns in made.items()}
+    parted = [(column_of(name), columns) for name, columns in made.items() if columns.checked is not None]
     return (
         valued.withColumns(absent)
         .withColumn("reason", _reason(mapping, made, root, rows, record))
-        .withColumns({"event_id": _event_id(mapping.source), **values})
+        .withColumn("event_id", _event_id(mapping.source))
+        .withColumns({name: columns.value_of(F.col(name)) for name, columns in parted})
         .drop("_is_record", *map(_digits_of, used))
         .drop(*(f"_text_{n}" for n in range(len(texts))), *(f"_container_{n}" for n in range(len(containers))))
     )

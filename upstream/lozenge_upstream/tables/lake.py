@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lozenge.errors import first_line
 from lozenge.process.file_versions import data_files
 from lozenge_upstream.tables.source_rows import PART_ROWS, Part, SourceUnavailable, UnusableSource, places
 
@@ -31,14 +32,14 @@ class DeltaRows:
         try:
             dataset: Any = table.to_pyarrow_dataset()
         except DeltaError as error:
-            raise UnusableSource(f"this version of Delta cannot be read: {_first_line(error)}") from error
+            raise UnusableSource(f"this version of Delta cannot be read: {first_line(error)}") from error
         yield from _parts(self.name, dataset, columns)
 
     def _opened(self) -> DeltaTable:
         try:
             return DeltaTable(self.name)
         except (DeltaError, OSError, ValueError) as error:
-            raise SourceUnavailable(f"reading {self.name}: {_first_line(error)}") from error
+            raise SourceUnavailable(f"reading {self.name}: {first_line(error)}") from error
 
 
 class ParquetRows:
@@ -57,9 +58,9 @@ class ParquetRows:
         try:
             dataset: Any = ds.dataset(self._path, format="parquet", partitioning="hive")
         except pa.ArrowException as error:
-            raise UnusableSource(f"it is no readable Parquet: {_first_line(error)}") from error
+            raise UnusableSource(f"it is no readable Parquet: {first_line(error)}") from error
         except OSError as error:
-            raise SourceUnavailable(f"reading {self.name}: {_first_line(error)}") from error
+            raise SourceUnavailable(f"reading {self.name}: {first_line(error)}") from error
         yield from _parts(self.name, dataset, columns)
         if self._signatures() != before:
             raise SourceUnavailable(f"reading {self.name}: it changes while it is read")
@@ -85,7 +86,7 @@ def _parts(name: str, dataset: Any, columns: Sequence[str]) -> Iterator[Part]:
             if batch.num_rows:
                 yield [_plain(batch.column(column)).to_pylist() for column in wanted]
     except (pa.ArrowException, OSError) as error:
-        raise SourceUnavailable(f"reading {name}: {_first_line(error)}") from error
+        raise SourceUnavailable(f"reading {name}: {first_line(error)}") from error
 
 
 def _plain(column: Any) -> Any:
@@ -94,7 +95,3 @@ def _plain(column: Any) -> Any:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     return column
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:500]

@@ -1,6 +1,5 @@
 """Sinks and loaders of tables of the platform on this machine: paused, resumed, retired."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from lozenge.apps import is_table
 from lozenge.errors import UsageError
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.printing.output import OutputFormat, say
-from lozenge_deploy.local.running_platform import STATE
+from lozenge_deploy.local.running_platform import running as running_platform
 
 _POLL_SECONDS = 0.2
 _SINKS, _TABLES = ("sink", "sinks", "paused"), ("table", "tables", "paused_tables")
@@ -63,8 +62,5 @@ def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:
 
 def _programs(folder: Path) -> dict[str, Any] | None:
     """The programs of the platform by name; None if it does not run."""
-    try:
-        found: dict[str, Any] = json.loads((folder / STATE).read_text())["programs"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return found
+    state = running_platform(folder)
+    return None if state is None else state.get("programs")

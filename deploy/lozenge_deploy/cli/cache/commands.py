@@ -92,9 +92,9 @@ def _cache(name: str) -> "CacheSink":
     """The cache of that name, or of its app; raises UsageError if it is none, ConfigError if it is wrong."""
     from lozenge.sink_declarations.cache_sink import CacheSink
     from lozenge.sink_declarations.project import sink_named
-    from lozenge.streams.project import streams_folder
+    from lozenge.streams.project import project_folder
 
-    sink = sink_named(streams_folder().parents[1], name.removeprefix("sink-"))
+    sink = sink_named(project_folder(), name.removeprefix("sink-"))
     if not isinstance(sink, CacheSink):
         raise UsageError(
             f"looking for the cache {sink.name}: it is a sink of the kind {sink.kind}",

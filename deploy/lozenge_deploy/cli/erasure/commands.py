@@ -1,6 +1,5 @@
 """`lozenge erase`: removes one person's records from every place that keeps them, and prints a receipt."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,7 +39,7 @@ def erase(
         kafka=KafkaSettings.load(),
         streams=streams,
         subject=subject_of(streams, key, value),
-        project=Path.cwd(),
+        project=streams.project,
         archive=archive,
         seconds=seconds_of(timeout, "--timeout"),
         dry_run=dry_run or not yes,

@@ -13,8 +13,6 @@ from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_rea
 from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lozenge.kafka.settings import KafkaSettings
 
 app = typer.Typer(help="Tables of the platform: rows of a database or a lake, for detectors.", no_args_is_help=True)
@@ -29,9 +27,10 @@ def check(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     Exit code 1: the version is refused or the source does not answer; 2: the declaration is wrong.
     """
     from lozenge.platform_tables.project import TABLES, table_named
+    from lozenge.streams.project import project_folder
     from lozenge_deploy.operations.streams.upstream_tools import asked
 
-    project = _project()
+    project = project_folder()
     table = table_named(project, name)
     table.address()  # a variable that is missing is missed here, and not in another process
     folder = str(project / TABLES / name)
@@ -113,17 +112,12 @@ def _rows(kafka: "KafkaSettings", tables: list[str], used: Mapping[str, list[str
 def _declared() -> list[str]:
     """The tables of the project here; none outside of a project."""
     from lozenge.platform_tables.project import names_in
+    from lozenge.streams.project import project_folder
 
     try:
-        return names_in(_project())
+        return names_in(project_folder())
     except ConfigError:
         return []
-
-
-def _project() -> "Path":
-    from lozenge.streams.project import streams_folder
-
-    return streams_folder().absolute().parents[1]
 
 
 def _listed(problems: list[str]) -> list[str]:

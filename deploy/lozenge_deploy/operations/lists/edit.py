@@ -10,7 +10,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.versioned_topics import read_records
 from lozenge.kafka.writers import TransactionalWriter, exclusively
-from lozenge.near_names import near_names
+from lozenge.near_names import near_hint
 from lozenge.process.waiting import wait_until
 from lozenge.protocol.list_entries import ListEntry, decode
 from lozenge_deploy.operations import audit
@@ -92,6 +92,4 @@ def _instead_of(name: str, there: Sequence[str]) -> str:
     )
     if not there:
         return f"it has no list yet; {new}"
-    near = near_names(name, there)
-    others = f"near to it: {', '.join(near)}; " if near else ""
-    return f"{others}`lozenge list ls` shows all {len(there)}; {new}"
+    return "; ".join(filter(None, (near_hint(name, there), f"`lozenge list ls` shows all {len(there)}", new)))

@@ -1,20 +1,19 @@
 """What people see of a table of the platform: pure over what is loaded, and the metrics of its loader."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from lozenge.metrics.sample_text import decode
+from lozenge_deploy.observe.metrics_reader import table_state
+from lozenge_deploy.observe.metrics_table import Samples
 from lozenge_deploy.operations.tables.loaded import LoadedTable
 
-Samples = Mapping[str, float]
 NOT_RUNNING = "not running"
-_STATE, _GOOD = "lozenge_table_state", "lozenge_table_good_timestamp_seconds"
+_GOOD = "lozenge_table_good_timestamp_seconds"
 
 
 def state_of(samples: Samples) -> str:
     """What the last look of a running loader has found; that none runs if no process reports."""
-    labelled = (decode(text) for text, value in samples.items() if value)
-    return next((labels["state"] for name, labels in labelled if name == _STATE), NOT_RUNNING)
+    return table_state(samples) or NOT_RUNNING
 
 
 def table_row(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lozenge.platform_tables.project import table_named
-from lozenge.streams.project import streams_folder
+from lozenge.streams.project import project_folder
 
 
 def requested_tables(names: Sequence[str] | None) -> list[str] | None:
@@ -13,7 +13,7 @@ def requested_tables(names: Sequence[str] | None) -> list[str] | None:
     """
     if not names:
         return None
-    project = streams_folder().absolute().parents[1]
+    project = project_folder()
     for name in names:
         table_named(project, name).address()
     return sorted({*names})

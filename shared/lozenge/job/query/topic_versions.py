@@ -8,12 +8,9 @@ if it lacks a column that the detector declares; then the last good version stay
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import msgspec
 
 from lozenge.detector.tables.declared_table import Table
 from lozenge.detector.tables.topic_content import content_of
@@ -22,8 +19,7 @@ from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.versioned_topics import read_records
-from lozenge.process.atomic_write import replace
-from lozenge.process.file_versions import KEPT
+from lozenge.process.file_versions import VersionFolder
 from lozenge.process.last_good import Bounds, Contents, refusals
 from lozenge.protocol.content_version import changed_of
 
@@ -32,7 +28,6 @@ MOST_READS = 100
 """How often a poll takes what has come, at most: a topic that changes all the time must not hold the job."""
 _LOADED = Bounds(shrinks_to=0.0, grows_to=float("inf"), may_be_empty=True)
 """How many rows there may be was decided where they were written."""
-_RECORD = "in_force.json"
 
 
 class _TopicVersions:
@@ -43,12 +38,12 @@ class _TopicVersions:
         self.source = self._content.source
         self.refused: tuple[str, ...] = ()
         self.in_force: Contents | None = None
-        self._kafka, self._folder = kafka, folder
+        self._kafka, self._folder, self._versions = kafka, folder, VersionFolder(folder)
         self._topic = self._content.topic(kafka.topics)
 
     def path(self, version: str) -> Path:
         """What users of this version read."""
-        return self._folder / version
+        return self._versions.path(version)
 
     def close(self) -> None:
         """Closes the connection, if there is one."""
@@ -81,9 +76,7 @@ class _TopicVersions:
                     raise
                 shutil.rmtree(ready)  # a backfill of the same job has written the same version meanwhile
         self.in_force = found
-        others = [path for path in self._folder.iterdir() if path.is_dir() and path.name[0] != "." and path != place]
-        for old in sorted(others, key=lambda path: path.stat().st_mtime_ns, reverse=True)[KEPT - 1 :]:
-            shutil.rmtree(old, ignore_errors=True)
+        self._versions.delete_old(found)
 
 
 class FollowedTopic(_TopicVersions):
@@ -97,7 +90,7 @@ class FollowedTopic(_TopicVersions):
         self._rows: CompactedTopic[Any] | None = None
         self._whole: tuple[int, Records] = (0, {})
         self._examined: int | None = None
-        self.in_force = self._recorded()
+        self.in_force = self._versions.recorded()
 
     def poll(self) -> None:
         """Takes what has been committed by now; the first poll reads it all, and raises BrokerUnavailable."""
@@ -123,13 +116,7 @@ class FollowedTopic(_TopicVersions):
     def _examine(self, changed: int, records: Records) -> None:
         self._take(changed, records)
         if not self.refused and self.in_force is not None:
-            replace(self._folder / _RECORD, msgspec.json.encode(self.in_force).decode())
-
-    def _recorded(self) -> Contents | None:
-        with suppress(OSError, msgspec.DecodeError):
-            found = msgspec.json.decode((self._folder / _RECORD).read_bytes(), type=Contents)
-            return found if self.path(found.digest).exists() else None
-        return None
+            self._versions.record(self.in_force)
 
     def _ended(self) -> None:
         """Between two ends it may know a part of a transaction."""
