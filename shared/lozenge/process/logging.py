@@ -33,7 +33,7 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Lossy(sys.stderr))),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _StandardError())),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
@@ -46,20 +46,17 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
     structlog.contextvars.bind_contextvars(app=app, instance=instance or this_start(), **context)
 
 
-class _Lossy(io.TextIOBase):
-    """Where a line that cannot be written, as on a full disk, is lost and ends nothing."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
+class _StandardError(io.TextIOBase):
+    """Standard error as it is now; a line that cannot be written, as on a full disk, is lost and ends nothing."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
-            self._file.write(text)
+            sys.stderr.write(text)
         return len(text)
 
     def flush(self) -> None:
         with suppress(OSError):
-            self._file.flush()
+            sys.stderr.flush()
 
 
 def report(error: LozengeError) -> int:
@@ -80,5 +77,5 @@ def logger() -> Any:
     A command that configures none logs to standard error too: standard output is for its results.
     """
     if not structlog.is_configured():
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _StandardError())))
     return structlog.get_logger()

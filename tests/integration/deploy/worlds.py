@@ -41,7 +41,7 @@ class World:
         self.kafka, self.folder, self.jobs, self._first_host = kafka, folder, folder / "jobs", first_host
         self.one, self.two = f"{name}_one", f"{name}_two"
         self.agents: list[subprocess.Popen[bytes]] = []
-        self._variables = kafka.variables | {"NO_COLOR": "1"}
+        self._variables = kafka.variables | {"NO_COLOR": "1", "LOZENGE_CACHE_URL": ""}
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):

@@ -31,6 +31,17 @@ def test_a_line_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("configured", ["", "logging.configure('app'); "])
+def test_a_line_goes_to_standard_error_as_it_is_when_the_line_is_written(configured: str) -> None:
+    program = (
+        "import io, sys; from lozenge.process import logging\n"
+        f"terminal, sys.stderr = sys.stderr, io.StringIO()\n{configured}logging.logger().warning('first')\n"
+        "sys.stderr.close(); sys.stderr = terminal; logging.logger().warning('second')"
+    )
+    logged = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "second" in logged.stderr
+
+
+@pytest.mark.parametrize("configured", ["", "logging.configure('app'); "])
 def test_a_log_line_goes_to_standard_error(configured: str) -> None:
     logged = run(f"from lozenge.process import logging; {configured}logging.logger().warning('written', topic='t')")
     assert logged.stdout == ""
