@@ -20,6 +20,7 @@ import psutil
 
 from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
+from lozenge.host import base_packages
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase, read_job_status
 from lozenge.spark.realtime_batches import SHORT_BATCHES, SHORT_SECONDS
@@ -65,6 +66,8 @@ REALTIME = Guarantees(
     state=STATE,
 )
 REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
+SAME_PACKAGES = {base_packages.SETTING: "bench"}
+"""As in the environments of releases: a job that needs the same packages as its host is forked next to it."""
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
@@ -97,15 +100,17 @@ def warm_up_seconds(declared: Mapping[str, str]) -> float:
 def spark_host() -> HostProcess:
     """A Spark host as the agent starts it, for all jobs of this process that are to share one."""
     folder = Path(tempfile.mkdtemp(prefix="lozenge-bench-"))
-    host = HostProcess.start(folder / "h1", Path(sys.executable), os.environ, default_size(), "bench", now=time.time())
+    environment = os.environ | SAME_PACKAGES
+    host = HostProcess.start(folder / "h1", Path(sys.executable), environment, default_size(), "bench", now=time.time())
     atexit.register(host.kill)
     wait_for(host.ready, "the Spark host")
     return host
 
 
 def on_host() -> list[str]:
-    """The variable by which a job uses the host."""
-    return [f"LOZENGE_JOB_HOST={spark_host().folder}"]
+    """The variables by which a job uses the host, as a fork of its fork server."""
+    variables = {"LOZENGE_JOB_HOST": str(spark_host().folder)} | SAME_PACKAGES
+    return [f"{name}={value}" for name, value in variables.items()]
 
 
 def hand_over(declared: Mapping[str, str], variables: Callable[[], Sequence[str]] = list) -> HandOver:
