@@ -44,7 +44,7 @@ WIDE_VALUES = {
     "TopicCounts": "mirrors the reconciliation that ends a demo",
 }
 """The values with more attributes than a class with behaviour may have, and what each mirrors (docs/adr/0147)."""
-STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
+STARTS = ("lozenge", "lozenge_deploy.command", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
 """Modules that are imported without PySpark."""
 TESTS_OF_WHOLE_PACKAGES = {"test_public_api.py", "test_fuzz.py"}
 TESTED_MODULE_BY_MODULE = ("lifecycle", "commit", "operators", "drivers")
