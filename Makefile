@@ -16,7 +16,7 @@ PYTEST := $(PYTHON) -m pytest
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts -p tests.plugins.warm_host
 # Most of an integration test's time is waiting, so four processes share two cores, each with a broker and a Spark of its own.
 # A file goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests.
-IN_FOUR := -n 4 --dist loadfile --no-loadscope-reorder --durations 10
+IN_FOUR := -n 4 --dist loadfile --no-loadscope-reorder --durations 40
 # Tests are short: Java's second compiler costs their JVMs more than it gives, and so does code that Spark generates for a
 # handful of records. `make nightly` runs them with both; the demo, campaigns and benchmarks have both too.
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.factoryMode=NO_CODEGEN $${JDK_JAVA_OPTIONS:-}"
