@@ -6,7 +6,6 @@ from pathlib import Path
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.near_names import near_hint
@@ -74,26 +73,25 @@ def _archive(
     metrics: SinkMetrics,
     stop: StopSignal,
 ) -> None:
-    """At the end it commits what the topics have by then.
+    """Several processes share the tables; at its end one commits what the topics of its own have by then.
 
-    The last process that starts is the one that runs: an earlier one is fenced by the broker and by the tables. Raises
-    Fenced once another process runs the same sink, and SparkGone.
+    Raises Fenced if it was away for so long that its tables are another one's, and SparkGone.
     """
     from lozenge.sink.sink_loop import SinkLoop
     from lozenge.sink.spark_reader import SparkReader  # Spark is imported only once it is needed
-    from lozenge.sink.topic_sink import Committing
+    from lozenge.sink.table_shares import TableShares
+    from lozenge.sink.topic_sink import ArchiveReading
     from lozenge.spark.session_provider import OwnJvm, SessionRequest
 
     sessions = OwnJvm()
     memory_mb = settings.memory_mb
     request = SessionRequest(sink.app, settings.cores, memory_mb, result_mb=memory_mb // RESULT_SHARE)
     spark = sessions.start(request)
-    writer = TransactionalWriter(kafka, sink.app)
     with (
         sessions.held(spark, "archiving", lambda: stop.requested),
         closing(Committed(kafka, sink.app)) as committed,
         Reporter(metrics, kafka, meter=sessions.meter(spark)),
     ):
-        writer.fence()
-        shared = Committing(kafka, sink.app, SparkReader(spark, kafka, sink.app), committed, writer)
-        SinkLoop(sink, streams.definitions, settings.archive, shared, metrics).run(stop)
+        reading = ArchiveReading(kafka, sink.app, SparkReader(spark, kafka, sink.app), committed)
+        shares = TableShares(kafka, sink.app)
+        SinkLoop(sink, streams.definitions, settings.archive, reading, shares, metrics).run(stop)

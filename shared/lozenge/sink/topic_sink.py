@@ -24,8 +24,17 @@ from lozenge.sink.dead_letter_records import dead_letter
 from lozenge.sink.decoded_batch import Ranges, RecordReader, UnreadableRecord
 
 
+class ArchiveReading(NamedTuple):
+    """What the sinks of all topics share: who they are, and how they read."""
+
+    kafka: KafkaSettings
+    app: str
+    reader: RecordReader
+    committed: Committed
+
+
 class Committing(NamedTuple):
-    """What the sinks of all topics share: who they are, how they read, and how they write to Kafka."""
+    """The same, and how the sink of a topic writes to Kafka."""
 
     kafka: KafkaSettings
     app: str

@@ -15,6 +15,8 @@ from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.process.waiting import wait_until
 from lozenge.sink import sink_loop
 from lozenge.sink.sink_loop import SinkLoop
+from lozenge.sink.table_shares import TableShares
+from lozenge.sink.topic_sink import ArchiveReading
 from tests.full_disk import files_of_at_most
 from tests.integration.harness import event, group_offsets, send
 from tests.integration.sink.archiving import declared, ends_of, proved, sharing, topics_of
@@ -32,7 +34,8 @@ def archiving(kafka: KafkaSettings, archive: Path) -> Iterator[None]:
     """The loop of the sink in a thread, which ends in order."""
     stop = threading.Event()
     with sharing(kafka, SINK, PlainLoop(kafka)) as shared:
-        loop = SinkLoop(SINK, [AUTH], archive, shared, SinkMetrics(SINK.app))
+        shares = TableShares(kafka, SINK.app)
+        loop = SinkLoop(SINK, [AUTH], archive, ArchiveReading(*shared[:-1]), shares, SinkMetrics(SINK.app))
         thread = threading.Thread(target=loop.run, args=(stop,))
         thread.start()
         try:
