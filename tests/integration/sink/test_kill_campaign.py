@@ -44,16 +44,20 @@ owner = "tests"
 records = ["events"]
 buckets = 4
 commit_every = "1s"
-commit_mb = 4
 """
+COMMIT_MB = 4 if EVENTS <= 2_000_000 else 64
+"""Many small commits, or as many rows in each as by default."""
+CARDS = 1009
 
 pytestmark = pytest.mark.nightly
 
 
 def records() -> Iterator[tuple[bytes, bytes | None]]:
+    cards = [f"card_{number}" for number in range(CARDS)]
+    made = [(card.encode(), EVENT.encode(event(number, card=card))) for number, card in enumerate(cards)]
     for number in range(EVENTS):
-        card = f"card_{number % 1009}"
-        yield card.encode(), EVENT.encode(event(number, card=card)) if number % POISON else b"no event"
+        key, value = made[number % CARDS]
+        yield key, value if number % POISON else b"no event"
 
 
 def merge_for_ever(folder: Path, stop: threading.Event) -> None:
@@ -69,7 +73,7 @@ def merge_for_ever(folder: Path, stop: threading.Event) -> None:
 def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: KafkaSettings, tmp_path: Path) -> None:
     ensure_topics(kafka, kafka.topics.platform_topics())
     topic, rng = AUTH.events(kafka.topics), random.Random(SEED)
-    sink = sink_folder(tmp_path, "campaign", DECLARED)
+    sink = sink_folder(tmp_path, "campaign", f"{DECLARED}commit_mb = {COMMIT_MB}\n")
     archive, log = tmp_path / "archive", tmp_path / "log"
     stop = threading.Event()
     producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
