@@ -49,7 +49,7 @@ class SceneSinks:
 @contextmanager
 def sinks_of(extras: Collection[Extra], folder: Path, streams: Streams) -> Iterator[SceneSinks]:
     """The sinks of a campaign in `folder`; the server of the cache runs until the end of the block."""
-    folders = [_committing_often(SINK_OF[extra], folder / "sinks") for extra in extras]
+    folders = [_committing_often(SINK_OF[extra], folder / "sinks") for extra in extras if extra in SINK_OF]
     with ExitStack() as stack:
         server = stack.enter_context(LocalRedis(folder / "cache")) if Extra.CACHE in extras else None
         yield SceneSinks(RunningSinks(folders, streams, folder / ARCHIVE, server.url if server else ""), server)

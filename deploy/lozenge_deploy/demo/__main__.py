@@ -34,7 +34,7 @@ DRAIN_SECONDS = 300.0
 DRAIN_RECORDS_PER_SECOND = 2_000
 """How long draining may take: five minutes, and more after a long history."""
 SINK_SECONDS = 120.0
-"""So much longer for each sink: they start after the detectors, and an archive commits once a minute."""
+"""So much longer for each extra: sinks start after the detectors, and an archive commits once a minute."""
 TIMEOUT, INTERRUPTED = 124, 130
 ALL = "all"
 
@@ -102,6 +102,7 @@ def run(
             )
             scenario = stack.enter_context(Scenario(plan, began))
             scenario.start(work)
+            print(f"commands reach the demo by LOZENGE_KAFKA_BOOTSTRAP={scenario.kafka.bootstrap}", file=sys.stderr)
             with Screen(live=not plain and sys.stderr.isatty()) as screen:
                 code = _watch(scenario, plan, screen, stop)
             if code is None:
@@ -145,7 +146,7 @@ def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: ReportFormat) -> 
     scenario.stop_jobs()
     receiver = scenario.receiver.url
     checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, receiver, plan.detectors)
-    checks += scenario.sinks.comparisons(scenario.kafka)
+    checks += scenario.extras.comparisons(scenario.kafka)
     outcome = result(reconciliation.as_rows(checks), scenario)
     if output is ReportFormat.json:
         print(json.dumps(outcome, indent=1))

@@ -1,4 +1,4 @@
-"""Whether everything that was sent has been processed, by the lags of the consumer groups alone."""
+"""Whether everything that was sent has been processed: files by their positions, records by the lags of groups."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from lozenge.contracts.record import Partition
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.streams.definition import StreamDefinition
+from lozenge_deploy.demo.running_extras import RunningExtras
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
 
 QUIET_SECONDS = 3.0
@@ -24,9 +25,9 @@ class Drain:
         kafka: KafkaSettings,
         streams: Sequence[StreamDefinition],
         detectors: Sequence[DetectorFolder],
-        sinks: Mapping[str, Sequence[str]],
+        extras: RunningExtras,
     ) -> None:
-        """`sinks` has what each sink reads."""
+        self._kafka, self._sources = kafka, extras.sources
         self._topics = kafka.topics
         self._admin = AdminClient(kafka.client())
         self._partitions = topic_admin.partitions(kafka)
@@ -35,16 +36,17 @@ class Drain:
             **{stream.app: [*map(kafka.topics.prefixed, stream.raw_topics)] for stream in streams},
             **{d.name: [d.input(kafka.topics)] for d in detectors},
             "downstream": [kafka.topics.detector(d.name).alerts for d in detectors],
-            **sinks,
+            **extras.sinks.inputs(kafka),
         }
         self._outputs = [kafka.topics.notifications, *self._inputs["downstream"]]
         self._seen: object = None
         self._since = 0.0
 
     def lags(self) -> dict[str, int]:
-        """The groups that have a lag, with its offsets."""
+        """The groups that have a lag, with its offsets, and the sources of files with the number of those left."""
+        files = self._sources.left(self._kafka)
         lags = {group: self._lag(group, inputs) for group, inputs in self._inputs.items()}
-        return {group: lag for group, lag in lags.items() if lag}
+        return files | {group: lag for group, lag in lags.items() if lag}
 
     def settled(self, delivered: int) -> bool:
         """Whether neither the outputs nor `delivered` (the webhooks received) have changed for a while.

@@ -74,8 +74,8 @@ class Programs:
         }
         return self._program("downstream", ["lozenge_downstream"], variables)
 
-    def feed(self, rate: float, seed: int, seconds: float | None) -> Program:
-        """The generator; it ends by itself after `seconds` of live traffic."""
+    def feed(self, rate: float, seed: int, seconds: float | None, files: Path | None) -> Program:
+        """The generator; it ends by itself after `seconds` of live traffic. More payments are written into `files`."""
         arguments = [
             "--count",
             str(self._past),
@@ -88,6 +88,8 @@ class Programs:
         ]
         if seconds is not None:
             arguments += ["--for", f"{seconds:f}s"]
+        if files is not None:
+            arguments += ["--files", str(files)]
         return self._program("feed", ["lozenge_deploy.demo.feed", *arguments], {}, finite=True)
 
     def spark_host(self, python: Path) -> Program:
@@ -115,6 +117,10 @@ class Programs:
     def sink(self, app: str, folder: Path, variables: Mapping[str, str]) -> Program:
         """The process of the sink that `folder` declares."""
         return self._program(app, ["lozenge.sink", str(folder)], variables, nice=NICE)
+
+    def file_source(self, app: str, name: str) -> Program:
+        """The process of the file source `name`, which is deployed."""
+        return self._program(app, ["lozenge_upstream.files"], {"LOZENGE_FILES_SOURCE": name}, nice=NICE)
 
     @property
     def summary(self) -> Path:

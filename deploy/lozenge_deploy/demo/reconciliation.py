@@ -62,10 +62,11 @@ class ReportedCase(BaseModel):
 
 
 class Summary(BaseModel):
-    """The generator's summary."""
+    """The generator's summary; `rows` are the payments that it wrote into files."""
 
     sent: int
     logins: int = 0
+    rows: int = 0
     failed: int
     malformed: dict[str, int]
     cases: list[ReportedCase]
@@ -121,7 +122,7 @@ def _upstream(counts: TopicCounts, feed: Summary) -> list[Comparison]:
     for reason, number in feed.malformed.items():
         wanted[REJECTIONS[reason]] += number
     lines = [
-        Comparison("raw records (compared with the feed's count)", counts.raw, feed.sent - feed.failed),
+        Comparison("raw records (compared with the feed's count)", counts.raw, feed.sent - feed.failed + feed.rows),
         Comparison("events + dead letters of upstream", counts.event_ids + rejected, counts.raw),
         Comparison("records repeated by upstream", counts.repeats, 0),
     ]

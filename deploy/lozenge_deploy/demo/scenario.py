@@ -16,8 +16,8 @@ from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of,
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
 from lozenge_deploy.demo.processes import Programs
+from lozenge_deploy.demo.running_extras import extras_of
 from lozenge_deploy.demo.sinks.extras import Extra
-from lozenge_deploy.demo.sinks.running_sinks import sinks_of
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
@@ -59,24 +59,24 @@ class Scenario:
         self._stack.close()
 
     def start(self, work: Path) -> None:
-        """Starts broker, feed and both stages, and returns before they are ready; all files are in `work`.
+        """Starts broker, feed, its file source and both stages, and returns before they are ready.
 
-        The detectors start in `tick`, and after them the sinks.
+        All files are in `work`. The detectors start in `tick`, and after them the sinks.
         """
         environments = self._stack.enter_context(environments_of(self._detectors))  # while the broker starts
         streams = Streams.load(self._detectors[0].folder)
-        self.sinks = self._stack.enter_context(sinks_of(self._plan.extras, streams, work))
+        self.extras = self._stack.enter_context(extras_of(self._plan.extras, streams, work))
         broker = self._stack.enter_context(EmbeddedBroker(work / "broker"))
         self.milestones.reached("broker answers")
         self.kafka = KafkaSettings.local(broker.bootstrap)
         self._programs = programs = Programs(self.kafka, streams.folder, work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         topics = all_topics(self.kafka.topics, streams.definitions, self._detectors)
-        topic_admin.ensure_topics(self.kafka, [*topics, *self.sinks.topics(self.kafka)])
+        topic_admin.ensure_topics(self.kafka, [*topics, *self.extras.topics(self.kafka)])
         self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)
-        self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors, self.sinks.inputs(self.kafka))
+        self.drain = Drain(self.kafka, streams_of(self._detectors), self._detectors, self.extras)
         self._supervisor = self._stack.enter_context(Supervisor(work / "logs"))
         self._stack.callback(self.stop_jobs)
         for stream in streams_of(self._detectors[:1]):
@@ -85,7 +85,10 @@ class Scenario:
             self._detectors, environments, programs, self._normaliser, self._supervisor, self.meter, self.milestones
         )
         self._supervisor.start(programs.downstream(self.receiver.url))
-        self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
+        self._supervisor.start(
+            programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds, self.extras.sources.folder)
+        )
+        self.extras.sources.start(self.kafka, programs, self._supervisor)
         self.milestones.reached("processes started")
 
     def tick(self) -> None:
@@ -95,7 +98,7 @@ class Scenario:
         self._note_milestones()
         self._starts.start_next()
         if self._starts.complete:
-            self.sinks.start(self._programs, self._supervisor)
+            self.extras.sinks.start(self._programs, self._supervisor)
 
     @property
     def feed_ended(self) -> bool:
@@ -132,7 +135,9 @@ class Scenario:
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
         yield Stage("feed", str(children["feed"].state), self.meter.sent())
-        for name in (*self._normalisers(), *(d.name for d in self._detectors), "downstream", *self.sinks.apps):
+        detectors = (detector.name for detector in self._detectors)
+        extras = self.extras
+        for name in (*extras.sources.apps, *self._normalisers(), *detectors, "downstream", *extras.sinks.apps):
             if name not in children:
                 yield Stage(name, "waiting")
                 continue

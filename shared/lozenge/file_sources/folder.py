@@ -12,15 +12,16 @@ from lozenge.process.text_files import UnreadableText, problems_of, read_toml
 from lozenge.toml_places import Problem
 
 SOURCES_VARIABLE = "LOZENGE_SOURCES"
-_USUAL = Path("upstream", "sources")
+USUAL = Path("upstream", "sources")
+"""Where the file sources of a project are."""
 
 
 def sources_folder() -> Path:
     """The folder of this process's file sources; one that does not exist has none."""
     given = os.environ.get(SOURCES_VARIABLE, "").strip()
     here = Path.cwd()
-    usual = (folder / _USUAL for folder in (here, *here.parents))
-    return Path(given).absolute() if given else next((each for each in usual if each.is_dir()), here / _USUAL)
+    usual = (folder / USUAL for folder in (here, *here.parents))
+    return Path(given).absolute() if given else next((each for each in usual if each.is_dir()), here / USUAL)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -73,6 +73,13 @@ def test_a_complete_run_reconciles() -> None:
     assert wrong() == []
 
 
+def test_payments_in_files_are_expected_among_the_raw_records() -> None:
+    half = summary().model_copy(update={"sent": 5, "rows": 5})
+    assert [check.name for check in reconcile(counts(), half) if not check.ok] == []
+    [check] = [check for check in reconcile(counts(raw=9), half) if check.name.startswith("raw records")]
+    assert (check.actual, check.expected) == (9, 10)
+
+
 NONE = {"large_amount": 0, "duplicate_charge": 0, "downstream": 0}
 
 

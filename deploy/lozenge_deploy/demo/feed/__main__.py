@@ -23,6 +23,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.demo.feed.formats import FORMS, JSON, RAW_LOGIN
 from lozenge_deploy.demo.feed.generator import Generator
+from lozenge_deploy.demo.feed.payment_files import PaymentFiles
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
 from lozenge_deploy.demo.feed.producer import RecordProducer
 from lozenge_deploy.demo.feed.schedule import flat_out, steady, throttled
@@ -64,6 +65,7 @@ def run(
         bool | None, typer.Option(help="Send logins too, to payments in JSON; by default if their topic is there.")
     ] = None,
     format: Annotated[FeedFormat, typer.Option(help="The raw form.")] = FeedFormat.json,
+    files: Annotated[Path | None, typer.Option(help="Write more payments, in JSON, as Parquet files there.")] = None,
     summary: Annotated[Path | None, typer.Option(help="File for the JSON summary.")] = None,
 ) -> None:
     """Sends generated card authorisations and records what a detector should find in them."""
@@ -85,6 +87,8 @@ def run(
     try:
         if logins and form is not JSON:
             raise UsageError("reading --logins: payments in ISO 8583 name no account", hint="leave --format out")
+        if files and form is not JSON:
+            raise UsageError("reading --files: files have the fields of payments in JSON", hint="leave --format out")
         kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
         if logins is None:
             logins = form is JSON and kafka.topics.prefixed(RAW_LOGIN) in topic_admin.partitions(kafka)
@@ -95,7 +99,11 @@ def run(
             sender.send(feed.past(end, count))
             past = feed.written.sent + feed.written.logins
             typer.echo(f"{past} records of the last {past_days} days sent", err=True)
-        sender.send(feed.live(_slots(rate, for_, stopped), case_every))
+        slots = _slots(rate, for_, stopped)
+        written = PaymentFiles(files, feed.in_file) if files else None
+        sender.send(feed.live(written.alongside(slots) if written else slots, case_every))
+        if written:
+            written.close()
         for raw in feed.finish(datetime.now(UTC)):
             sender.send_one(raw)
     except LozengeError as error:
@@ -122,8 +130,9 @@ def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[in
 def _write(path: Path, written: WrittenRecords, run: dict[str, object]) -> None:
     """Replaces the summary in one step, so that a reader never sees a part of it."""
     cases = [asdict(case) | {"at": case.at.isoformat()} for case in written.cases]
-    counts = {"sent": written.sent, "logins": written.logins, "malformed": dict(written.malformed)}
-    text = json.dumps(run | counts | {"cases": cases}, indent=1)
+    sent = {"sent": written.sent, "logins": written.logins, "rows": written.rows}
+    found = {"malformed": dict(written.malformed), "cases": cases}
+    text = json.dumps({**run, **sent, **found}, indent=1)
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

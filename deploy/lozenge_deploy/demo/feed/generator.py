@@ -5,6 +5,7 @@ in `written.cases`. Ordinary traffic never looks like it (see `population`): a c
 alert without a case is false.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain, cycle, repeat
@@ -13,7 +14,7 @@ from random import Random
 from lozenge_deploy.demo.feed.cases import HABIT, INCREASE, KINDS, LIVE, PAST, TAKEOVER, CaseInjector, Tempo
 from lozenge_deploy.demo.feed.charges import Charges
 from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form, Login
-from lozenge_deploy.demo.feed.population import SECOND, Population
+from lozenge_deploy.demo.feed.population import SECOND, Card, Population
 from lozenge_deploy.demo.feed.schedule import history, micros
 from lozenge_deploy.demo.feed.written_records import Raw, WrittenRecords
 
@@ -52,6 +53,7 @@ class Generator:
         self._next_kind = cycle(self._kinds)
         self._login_share = _LOGIN_SHARE * logins
         self._start = start
+        self._of_files = deque[Card]()
         self._charges = Charges(self._random, self._population, self.written)
         self._cases = CaseInjector(self._random, self._population, self._charges, self.written, micros(start))
 
@@ -80,6 +82,16 @@ class Generator:
         """Completes the started cases at once, with times no later than `now`."""
         while self._cases.is_due():
             yield self._cases.follow_up(micros(now))
+
+    def in_file(self, at: int) -> Raw:
+        """An ordinary payment that comes in a file, and so later than others of its time.
+
+        Its card is in no other record: each card's payments keep their order.
+        """
+        cards = self._of_files
+        card = cards.popleft() if cards and cards[0].available_at <= at else self._population.new_card()
+        cards.append(card)
+        return self.written.row(self._charges.usual(card, at))
 
     def _stream(self, slots: Iterable[int], gaps: Iterator[int], tempo: Tempo) -> Iterator[Raw]:
         case_at: int | None = None

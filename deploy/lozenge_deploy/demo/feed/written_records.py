@@ -34,13 +34,13 @@ class InjectedCase:
 class WrittenRecords:
     """Writes the records of one run, and counts them: `sent` authorisations, `logins`, and the completed `cases`.
 
-    `malformed` counts by reason.
+    `malformed` counts by reason. `rows` are authorisations of files, which are not among those sent.
     """
 
     def __init__(self, form: Form, seed: int, start: datetime) -> None:
         self.cases: list[InjectedCase] = []
         self.malformed: Counter[str] = Counter()
-        self.sent = self.logins = 0
+        self.sent = self.logins = self.rows = 0
         self._form = form
         self._reasons = cycle(reasons(form))
         # Runs into one topic must not share transaction ids: 20 bits name the run, 28 count its records.
@@ -54,8 +54,12 @@ class WrittenRecords:
     def valid(self, auth: Authorisation) -> Raw:
         """The record of `auth`."""
         self.sent += 1
-        when = moment(auth.at)
-        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when, self._form.topic)
+        return self._written(auth)
+
+    def row(self, auth: Authorisation) -> Raw:
+        """The record of `auth`, which comes in a file."""
+        self.rows += 1
+        return self._written(auth)
 
     def login(self, login: Login) -> Raw:
         """The record of `login`."""
@@ -74,3 +78,7 @@ class WrittenRecords:
         raw, reason = self.valid(auth), next(self._reasons)
         self.malformed[reason] += 1
         return raw._replace(value=malform(reason, raw.value, raw.event_time, self._form))
+
+    def _written(self, auth: Authorisation) -> Raw:
+        when = moment(auth.at)
+        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when, self._form.topic)

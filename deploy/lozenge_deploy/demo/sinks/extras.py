@@ -6,14 +6,15 @@ from lozenge.errors import UsageError
 
 
 class Extra(StrEnum):
-    """Something that a demo runs on request: each is a sink of this project."""
+    """Something that a demo runs on request: sinks of this project, and a source of files."""
 
     ARCHIVE = "archive"
     CACHE = "cache"
+    FILES = "files"
 
 
 SINKS = {Extra.ARCHIVE: "archive", Extra.CACHE: "last_authorisation"}
-"""The sink of each."""
+"""The sink of each that is one."""
 
 
 def extras(names: str) -> tuple[Extra, ...]:

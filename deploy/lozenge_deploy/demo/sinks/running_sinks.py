@@ -82,7 +82,7 @@ def sinks_of(chosen: Sequence[Extra], streams: Streams, work: Path) -> Iterator[
 
     Raises ConfigError for a declaration that is wrong, and as `cache_server` does.
     """
-    folders = [CHECKOUT / FOLDER / SINKS[extra] for extra in chosen]
+    folders = [CHECKOUT / FOLDER / SINKS[extra] for extra in chosen if extra in SINKS]
     with ExitStack() as stack:
         caches = [sink for sink in map(read_sink, folders) if isinstance(sink, CacheSink)]
         url = stack.enter_context(cache_server(caches[0], work / "cache")) if caches else ""

@@ -10,15 +10,15 @@ from lozenge_deploy.releases.build import CHECKOUT
 
 def test_words_have_commas_between_them_and_each_counts_once() -> None:
     assert extras("") == ()
-    assert extras(" cache, archive,cache,") == (Extra.ARCHIVE, Extra.CACHE)
+    assert extras(" files, cache, archive,cache,") == (Extra.ARCHIVE, Extra.CACHE, Extra.FILES)
 
 
 def test_every_unknown_word_is_named_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="there is no archives, tables") as raised:
         extras("tables,cache,archives")
-    assert raised.value.hint == "name some of archive, cache"
+    assert raised.value.hint == "name some of archive, cache, files"
 
 
-@pytest.mark.parametrize("extra", Extra)
+@pytest.mark.parametrize("extra", SINKS)
 def test_each_is_a_sink_of_this_project(extra: Extra) -> None:
     assert sink_named(CHECKOUT, SINKS[extra]).kind == extra
