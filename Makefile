@@ -150,8 +150,8 @@ cache-kills: .venv/.ready ## kill caches and their servers while records flow; C
 		$(PYTEST) -q -s -p lozenge.testing.plugin tests/integration/sink/test_caching.py $(ARGS)
 
 .PHONY: file-kills
-file-kills: .venv/.ready ## kill file sources while they copy; FILE_ROWS=20000000 FILE_FILES=200 FILE_KILLS=50
-	@FILE_ROWS=$${FILE_ROWS:-2000000} FILE_FILES=$${FILE_FILES:-100} FILE_KILLS=$${FILE_KILLS:-25} \
+file-kills: .venv/.ready ## kill file sources and change their rate while they copy; FILE_ROWS=20000000 FILE_FILES=200 FILE_KILLS=50
+	@FILE_ROWS=$${FILE_ROWS:-2000000} FILE_FILES=$${FILE_FILES:-100} FILE_KILLS=$${FILE_KILLS:-25} FILE_SECONDS=$${FILE_SECONDS:-20} \
 		$(PYTEST) -q -s -p lozenge.testing.plugin tests/integration/upstream/test_file_campaign.py $(ARGS)
 
 .PHONY: nightly
