@@ -73,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once")
     parser.add_argument("--realtime", action="store_true", help="upstream and the rule in Real-Time Mode")
     parser.add_argument("--detectors", default=",".join(JOBS), help="which are deployed, by comma")
-    parser.add_argument("--with", dest="extras", type=_extras, default=(), help="sinks that run too: archive,cache")
+    parser.add_argument(
+        "--with", dest="extras", type=_extras, default=(), help="what runs too, by comma: archive,cache,files"
+    )
     parser.add_argument("--folder", type=Path, help="where everything lies; a new one by default")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     return parser

@@ -20,8 +20,10 @@ from lozenge_deploy.local.platform_request import Requested
 from lozenge_deploy.local.ports import LOOPBACK, free_port
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
+from tests.faults import file_flow
+from tests.faults.file_flow import FileFlow
 from tests.faults.flow import Flow
-from tests.faults.plan import DETECTORS, JOBS
+from tests.faults.plan import DETECTORS, FILE_INSTANCES, JOBS
 from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
@@ -94,7 +96,12 @@ def scene_of(
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
         through = KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}")
-        stages = programs(folder, through, payments, (), Requested())
+        in_files = rate * file_flow.SHARE if Extra.FILES in extras else 0.0
+        files = FileFlow(folder / file_flow.FILES, seed, in_files) if in_files else None
+        if files:
+            file_flow.deploy(kafka, files.folder, in_files)
+        instances = dict.fromkeys(FILE_INSTANCES, file_flow.NAME) if files else {}
+        stages = programs(folder, through, payments, (), Requested(), instances)
         exporter = stages.pop("exporter")
         for program in [*stages.values(), *sinks.programs(exporter)]:
             supervisor.start(_with(program, variables))
@@ -103,9 +110,12 @@ def scene_of(
             checkout.trust(detector)
         with ThreadPoolExecutor(len(detectors)) as operators:
             list(operators.map(lambda detector: checkout.lozenge("deploy", detector), detectors))
-        flow = Flow(kafka, seed, rate, folder / RECEIPTS)
+        flow = Flow(kafka, seed, rate - in_files, folder / RECEIPTS)
         flow.start()
-        yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow, sinks)
+        if files:
+            files.start()
+            stack.callback(files.end)
+        yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow, sinks, files)
 
 
 def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:

@@ -15,6 +15,7 @@ from lozenge.errors import LozengeError
 from lozenge_deploy.demo.sinks.extras import Extra
 from tests.faults.building import scene_of
 from tests.faults.disks import small_disk
+from tests.faults.file_flow import SHARE
 from tests.faults.flow import NotSent
 from tests.faults.plan import ARCHIVE, FULL_DISK, JOBS, TARGETS, Fault, Incident, plan
 from tests.faults.recovery import QUIET_SECONDS, NotBack, Recovery
@@ -32,7 +33,7 @@ class Order:
 
     `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. It is
     drained when nothing has come for `quiet` seconds. If it is `realtime`, upstream and the rule run in Real-Time
-    Mode. `extras` are the sinks that run too.
+    Mode. `extras` run too: sinks, and a source of files, by which a half of the records come.
     """
 
     seed: int
@@ -107,7 +108,7 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
             for incident in incidents:
                 if time.monotonic() - began > order.seconds:
                     break
-                scene.flow.slug(order.records // len(incidents) + 1)
+                _send(scene, order.records // len(incidents) + 1)
                 campaign.struck.append(_one(scene, recovery, incident, order.deadline, began))
                 on_incident(campaign.struck[-1])
                 if campaign.struck[-1].recovery is None:
@@ -117,12 +118,22 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
         try:
             # what still flows while the verifier reads would look like loss
             scene.flow.end()
+            if scene.files:
+                scene.files.end()
             recovery.settle(2 * order.deadline)
             campaign.result = _verified(scene, order)
         except (NotBack, NotSent, LozengeError) as error:
             campaign.why = "; ".join(filter(None, [campaign.why, f"not verified, for it is not at rest: {error}"]))
         campaign.seconds = time.monotonic() - began
     return campaign
+
+
+def _send(scene: Scene, count: int) -> None:
+    """So many raw records more, a share of them in files where some are."""
+    in_files = int(count * SHARE) if scene.files else 0
+    if scene.files:
+        scene.files.slug(in_files)
+    scene.flow.slug(count - in_files)
 
 
 def _one(scene: Scene, recovery: Recovery, incident: Incident, deadline: float, began: float) -> Struck:
@@ -150,6 +161,8 @@ def _verified(scene: Scene, order: Order) -> dict[str, Any]:
     options = ["--upstream", order.upstream, "--detectors", ",".join(order.detectors)]
     if Extra.ARCHIVE in order.extras:
         options += ["--archive", str(scene.folder / ARCHIVE)]
+    if scene.files:
+        options += ["--files", str(scene.files.folder)]
     if scene.sinks.server:
         options += ["--cache", scene.sinks.server.url]
     verified = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)

@@ -4,7 +4,7 @@ lost-write    acknowledged, and not in the topic
 unseen        it should have come out of a stage, and has not
 duplicate     it came out more than once
 unexpected    nothing calls for it, or it is not what should have come
-out-of-order  an event precedes an earlier one of its card
+out-of-order  an event precedes an earlier one of its card, or a row an earlier one of its file
 gap           a number of a notification is missing, or repeated, in its partition
 """
 
@@ -13,6 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tests.faults.oracle import Expected, PartitionOffset, Payment
+
+
+class CopiedRow(NamedTuple):
+    """A record of the raw topic that a file source has written: file and row, such as `a.parquet:17`."""
+
+    position: PartitionOffset
+    place: str
+    txn_id: str
 
 
 class Finding(NamedTuple):
@@ -58,6 +66,24 @@ def in_raw(receipts: Iterable[Receipt], raw: Mapping[PartitionOffset, int]) -> I
     there = Counter(raw.values())
     yield from (Finding("duplicate", "raw", f"record {number}, {n} times") for number, n in there.items() if n > 1)
     yield from (Finding("unexpected", "raw", f"record {number}") for number in there.keys() - acknowledged.keys())
+
+
+def in_files(written: Mapping[str, str], copied: Sequence[CopiedRow]) -> Iterator[Finding]:
+    """Each row of the files is one record, in the order of its file within a partition.
+
+    `written` has the transaction of each row, by its place; `copied` are in offset order within a partition.
+    """
+    counts = Counter(row.place for row in copied)
+    yield from (Finding("unseen", "files", f"row {place}") for place in written.keys() - counts.keys())
+    yield from (Finding("duplicate", "files", f"row {place}, {n} times") for place, n in counts.items() if n > 1)
+    latest: dict[tuple[int, str], int] = {}
+    for row in copied:
+        if written.get(row.place) != row.txn_id:
+            yield Finding("unexpected", "files", f"row {row.place} with {row.txn_id} at {_text(row.position)}")
+        file, _, number = row.place.rpartition(":")
+        if int(number) < latest.get((row.position[0], file), -1):
+            yield Finding("out-of-order", "files", f"row {row.place} at {_text(row.position)}")
+        latest[row.position[0], file] = int(number)
 
 
 def of_upstream(

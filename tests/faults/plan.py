@@ -32,6 +32,8 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
 ARCHIVE = "archive"
 """The folder of the tables, in that of the campaign."""
 ARCHIVE_SINK, CACHE_SINK, CACHE_SERVER = "sink-archive", "sink-last_authorisation", "cache server"
+FILE_INSTANCES = ("files-payments", "files-payments-2")
+"""Share the files."""
 ON_REQUEST: Mapping[str, Sequence[tuple[str, str]]] = {
     "archive": [
         ("kill", ARCHIVE_SINK),
@@ -39,6 +41,7 @@ ON_REQUEST: Mapping[str, Sequence[tuple[str, str]]] = {
         ("freeze", ARCHIVE_SINK),
         (FULL_DISK, ARCHIVE),
     ],
+    "files": [(kind, name) for kind in ("kill", "freeze") for name in FILE_INSTANCES],
     "cache": [
         ("kill", CACHE_SINK),
         ("freeze", CACHE_SINK),
@@ -97,7 +100,7 @@ def plan(
     """Incidents of `count` faults in all, of the given `kinds`; each pair of kind and target comes before any repeats.
 
     With `together` above 1 so many strike within one incident; else one, or two that are worse together. No fault
-    strikes a job that is not of `detectors`, nor a sink that is not of `extras`.
+    strikes a job that is not of `detectors`, nor a sink or a source that is not of `extras`.
     """
     chance = Random(seed)
     deck = _deck(chance, kinds, detectors, extras)

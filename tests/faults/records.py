@@ -2,6 +2,7 @@
 
 Ordinary payments of a few cards; some are large, some declined, some in another country. In between come records
 that cannot be read, some dated a day ahead, which no clock excuses, and some a day behind, of cards of their own.
+On request a part of them are rows of files.
 """
 
 import json
@@ -10,9 +11,11 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
-CARDS, LATE_CARDS = 300, 20
+CARDS, LATE_CARDS, FILE_CARDS = 300, 20, 5
 LARGE_SHARE, DECLINED_SHARE, ODD_SHARE = 0.01, 0.02, 0.003
 DAY = timedelta(days=1)
+LATE_RESULT = "approved"
+"""The window of a late payment may be open or closed by now, so nothing there is worth an alert."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,9 +44,28 @@ def record(seed: int, number: int, at: int, sort: Sort = Sort.ORDINARY) -> Raw:
     card = CARDS + chance.randrange(LATE_CARDS) if late else chance.randrange(CARDS)
     when = _EPOCH + timedelta(microseconds=at)
     when += {Sort.AHEAD: DAY, Sort.BEHIND: -DAY}.get(sort, timedelta())
+    payment = _payment(f"{seed:x}-{number:x}", when, card, chance)
+    if late:
+        payment["result"] = LATE_RESULT
+    value = json.dumps(payment, separators=(",", ":")).encode()
+    return Raw(payment["pan"].encode(), _spoilt(value, chance) if sort is Sort.POISON else value)
+
+
+def row(seed: int, file: int, number: int, at: int) -> dict[str, str]:
+    """The row `number` of a file, of a payment at `at`; it is copied later.
+
+    Its card is in no other file and no other record: only the rows of one file are in an order.
+    """
+    chance = Random(f"{seed}/{file}/{number}")
+    card = CARDS + LATE_CARDS + file * FILE_CARDS + chance.randrange(FILE_CARDS)
+    payment = _payment(f"{seed:x}-{file:x}-{number:x}", _EPOCH + timedelta(microseconds=at), card, chance)
+    return payment | {"result": LATE_RESULT}
+
+
+def _payment(txn_id: str, when: datetime, card: int, chance: Random) -> dict[str, str]:
     large, declined = chance.random() < LARGE_SHARE, chance.random() < DECLINED_SHARE
-    payment = {
-        "txn_id": f"{seed:x}-{number:x}",
+    return {
+        "txn_id": txn_id,
         "ts": when.isoformat(timespec="microseconds")[:-6] + "Z",
         "pan": f"4{card:015d}",
         "account": f"a-{card}",
@@ -54,11 +76,8 @@ def record(seed: int, number: int, at: int, sort: Sort = Sort.ORDINARY) -> Raw:
         "amount": str(chance.randint(900, 2000) if large else chance.randint(1, 99)) + ".00",
         "currency": "EUR",
         "channel": "pos",
-        # a window of a day ago may be open or closed by now, so nothing there is worth an alert
-        "result": "declined" if declined and not late else "approved",
+        "result": "declined" if declined else "approved",
     }
-    value = json.dumps(payment, separators=(",", ":")).encode()
-    return Raw(payment["pan"].encode(), _spoilt(value, chance) if sort is Sort.POISON else value)
 
 
 def _spoilt(value: bytes, chance: Random) -> bytes:

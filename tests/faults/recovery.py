@@ -10,6 +10,7 @@ from lozenge.contracts.record import Partition
 from lozenge.contracts.topics import Topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
+from tests.faults.file_flow import FileFailed, FileFlow, is_copied
 from tests.faults.scene import Scene
 from tests.streams import RAW_JSON
 
@@ -40,6 +41,8 @@ class Recovery:
         self._until(lambda: not flow.requested, "the broker takes what is sent", deadline)
         sent = flow.sent
         self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
+        if self._scene.files:
+            self._copied(self._scene.files, deadline)
         self._passed("upstream", [TOPICS.prefixed(RAW_JSON)], deadline)
         for detector in self._scene.detectors:
             self._passed(detector, [TOPICS.events("auth")], deadline)
@@ -58,6 +61,14 @@ class Recovery:
             if (now := self._outputs()) != seen:
                 seen, since = now, time.monotonic()
         self._pass_sinks(deadline)
+
+    def _copied(self, files: FileFlow, deadline: float) -> None:
+        self._until(lambda: not files.requested, "the files are written", deadline)
+        written = [*files.written]
+        try:
+            self._until(lambda: is_copied(self._kafka, written), f"{len(written)} files are copied", deadline)
+        except FileFailed as error:
+            raise NotBack(str(error)) from error
 
     def _pass_sinks(self, deadline: float) -> None:
         running = self._scene.sinks.running

@@ -20,6 +20,7 @@ from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.restart_policy import ProgramState
 from lozenge_deploy.supervision.supervisor import Supervisor
 from tests.bench.checkout import Checkout
+from tests.faults.file_flow import FileFlow
 from tests.faults.flow import Flow
 from tests.faults.plan import CACHE_SERVER, DETECTORS
 from tests.faults.proxy import Proxy
@@ -30,7 +31,10 @@ START_SECONDS = 120.0
 
 
 class Scene:
-    """What a fault can be done to. `kafka` leads straight to the broker; everybody else goes through `proxy`."""
+    """What a fault can be done to. `kafka` leads straight to the broker; everybody else goes through `proxy`.
+
+    `files` are None where no record comes in a file.
+    """
 
     def __init__(
         self,
@@ -43,9 +47,11 @@ class Scene:
         checkout: Checkout,
         flow: Flow,
         sinks: SceneSinks,
+        files: FileFlow | None,
     ) -> None:
         self.folder, self.broker, self.proxy, self.hooks = folder, broker, proxy, hooks
         self.receiver, self.checkout, self.flow, self.sinks = receiver, checkout, flow, sinks
+        self.files = files
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
         self._supervisor = supervisor
         self._broker_lock = threading.Lock()

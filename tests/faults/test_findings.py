@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.faults import findings, oracle
-from tests.faults.findings import Alert, Finding, Notification, Receipt
+from tests.faults.findings import Alert, CopiedRow, Finding, Notification, Receipt
 from tests.faults.records import Sort, record
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,6 +44,25 @@ def test_an_acknowledged_record_that_is_not_there_is_a_lost_write() -> None:
     ]
     assert names(findings.in_raw(RECEIPTS, NUMBERS | {(0, 1000): 7})) == ["duplicate"]
     assert names(findings.in_raw(RECEIPTS, NUMBERS | {(0, 1000): 4000})) == ["unexpected"]
+
+
+WRITTEN = {"a:0": "t0", "a:1": "t1", "b:0": "t2"}
+COPIED = [CopiedRow((0, 0), "a:0", "t0"), CopiedRow((0, 1), "b:0", "t2"), CopiedRow((0, 2), "a:1", "t1")]
+
+
+def test_each_row_of_a_file_is_one_record_in_the_order_of_its_file() -> None:
+    first, other, last = COPIED
+
+    def found(*copied: CopiedRow) -> list[str]:
+        return names(findings.in_files(WRITTEN, copied))
+
+    assert found(*COPIED) == []
+    assert found(first, last) == ["unseen"]
+    assert found(*COPIED, last._replace(position=(1, 0))) == ["duplicate"]
+    assert found(last, first, other) == ["out-of-order"]
+    assert found(last._replace(position=(1, 0)), first, other) == []
+    assert found(first, other, last._replace(txn_id="t9")) == ["unexpected"]
+    assert found(*COPIED, CopiedRow((0, 3), "c:0", "t0")) == ["unexpected"]
 
 
 def test_lost_repeated_and_misclassified_records_of_upstream_are_found() -> None:

@@ -36,11 +36,11 @@ def test_kills_may_come_in_volleys() -> None:
         assert [fault.after for fault in incident.faults] == sorted(fault.after for fault in incident.faults)
 
 
-def test_sinks_are_struck_early_where_they_run_and_never_where_they_do_not() -> None:
+def test_sinks_and_sources_are_struck_early_where_they_run_and_never_where_they_do_not() -> None:
     on_request = {card for cards in ON_REQUEST.values() for card in cards}
     alone = {(fault.kind, fault.target) for incident in plan(3, 200, ALL) for fault in incident.faults}
     assert not alone & on_request
-    early = plan(3, 24, ALL, extras=tuple(ON_REQUEST))
+    early = plan(3, 36, ALL, extras=tuple(ON_REQUEST))
     assert {(fault.kind, fault.target) for incident in early for fault in incident.faults} >= on_request
     kills = plan(3, 40, ["kill"], extras=["cache"])
     assert {fault.target for incident in kills for fault in incident.faults} >= {

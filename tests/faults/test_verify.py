@@ -20,22 +20,24 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.redis_server import LocalRedis
 from tests.brokers import Broker, own_platform
-from tests.faults import oracle
+from tests.faults import file_rows, oracle
 from tests.faults.campaign import ROOT
 from tests.faults.plan import ARCHIVE_SINK, DETECTORS
-from tests.faults.records import record
+from tests.faults.records import Raw, record
+from tests.faults.records import row as row_of
 from tests.faults.stores import CACHE
-from tests.faults.verify import DELIVERIES, RECEIPTS, committed, decoded
+from tests.faults.verify import DELIVERIES, FILE_ROW, RECEIPTS, committed, decoded
 from tests.streams import AUTH, RAW_JSON, event_codec
 
 pytestmark = pytest.mark.integration
 
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RECORDS = 3000
+NOW = datetime.now(UTC).replace(microsecond=0)
+"""A broker would soon remove records that are older than the retention of their topic."""
+RECORDS, ROWS = 3000, 300
 
 
 class Log:
-    """A sound log of `RECORDS` raw records and all that comes of them, written by hand."""
+    """A sound log of raw records, `ROWS` of them of a file, and all that comes of them, written by hand."""
 
     def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
         self.producer, topics = Producer(kafka.client()), kafka.topics
@@ -43,13 +45,23 @@ class Log:
         start = int(NOW.timestamp() * 1000)
         ends = [0] * topics.partitions
         payments, receipts = [], []
-        for number in range(RECORDS):
-            raw = record(5, number, (start + number) * 1000)
+        self.raw = topics.prefixed(RAW_JSON)
+        rows = [row_of(5, 0, number, (start + number) * 1000) for number in range(ROWS)]
+        self.files = folder / "files"
+        self.files.mkdir()
+        file_rows.write(self.files, "a.parquet", rows)
+        sent = [(record(5, n, (start + n) * 1000), {"number": str(n)}) for n in range(RECORDS)]
+        sent += [
+            (Raw(row["pan"].encode(), json.dumps(row).encode()), {FILE_ROW: f"a.parquet:{n}"})
+            for n, row in enumerate(rows)
+        ]
+        for number, (raw, headers) in enumerate(sent):
             partition = partition_of(raw.key, topics.partitions)
             position = partition, ends[partition]
             ends[partition] += 1
-            self.send(topics.prefixed(RAW_JSON), raw.value, partition, {"number": str(number)}, start + number)
-            receipts.append(f"{number} {position[0]} {position[1]}\n")
+            self.send(self.raw, raw.value, partition, headers, start + number)
+            if "number" in headers:
+                receipts.append(f"{number} {position[0]} {position[1]}\n")
             if payment := oracle.payment(position, raw.value, start + number):
                 payments.append(payment)
                 self.send(topics.events("auth"), event_codec().encode(_event(payment)), partition)
@@ -89,7 +101,8 @@ def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(kafka: KafkaSetti
     log = Log(kafka, tmp_path)
     code, result = _verify(kafka, tmp_path)
     assert (code, result["wrong"]) == (0, [])
-    assert result["counts"]["raw records"] == RECORDS
+    assert result["counts"]["raw records"] == RECORDS + ROWS
+    assert result["counts"]["rows that were copied"] == result["counts"]["rows of files"] == ROWS
     assert result["counts"]["notifications"] == len(log.alerts) > 20
 
     log.send(*log.alerts[0])
@@ -101,6 +114,16 @@ def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(kafka: KafkaSetti
     (tmp_path / DELIVERIES).write_text((tmp_path / DELIVERIES).read_text().partition("\n")[2])
     code, result = _verify(kafka, tmp_path)
     assert (code, [w["name"] for w in result["wrong"]]) == (1, ["duplicate", "unseen"])
+
+
+def test_a_row_of_a_file_that_is_copied_again_does_not_hold(kafka: KafkaSettings, tmp_path: Path) -> None:
+    log = Log(kafka, tmp_path)
+    again = row_of(5, 0, 0, int(NOW.timestamp() * 1_000_000))
+    log.send(log.raw, json.dumps(again).encode(), headers={FILE_ROW: "a.parquet:0"})
+    assert log.producer.flush(30) == 0
+    code, result = _verify(kafka, tmp_path)
+    assert code == 1
+    assert ("duplicate", "files", 1) in [(w["name"], w["stage"], w["count"]) for w in result["wrong"]]
 
 
 def test_tables_and_a_cache_hold_and_a_row_less_and_an_older_event_do_not(kafka: KafkaSettings, tmp_path: Path) -> None:
@@ -136,7 +159,8 @@ def _rows(places: list[oracle.PartitionOffset]) -> pa.Table:
 
 def _verify(kafka: KafkaSettings, folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
     command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", kafka.bootstrap]
-    command += ["--prefix", kafka.topic_prefix, "--detectors", ",".join(DETECTORS), *more]
+    files = str(folder / "files")
+    command += ["--prefix", kafka.topic_prefix, "--detectors", ",".join(DETECTORS), "--files", files, *more]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.stdout, run.stderr
     return run.returncode, json.loads(run.stdout)

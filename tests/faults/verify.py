@@ -1,9 +1,9 @@
 """The independent verifier: `python -m tests.faults.verify FOLDER --bootstrap HOST:PORT --detectors NAME,NAME`.
 
 A process of its own that reads every committed record with kafka-python, decodes with fastavro and the contracts'
-.avsc files, and compares with the plain folds of `oracle`. It knows the raw topic, the receipts of its producer and
-the log of the webhook's receiver (both in FOLDER); nothing of Lozenge is imported. Prints JSON; exit code 1 if
-anything is lost, doubled, out of order or unexpected.
+.avsc files, and compares with the plain folds of `oracle`. It knows the raw topic, the receipts of its producer, the
+log of the webhook's receiver (both in FOLDER) and the files of a file source; nothing of Lozenge is imported. Prints
+JSON; exit code 1 if anything is lost, doubled, out of order or unexpected.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import fastavro
 from kafka import KafkaConsumer, TopicPartition
 
-from tests.faults import findings, oracle, stores
-from tests.faults.findings import Alert, Finding, Notification, Receipt
+from tests.faults import file_rows, findings, oracle, stores
+from tests.faults.findings import Alert, CopiedRow, Finding, Notification, Receipt
 from tests.faults.oracle import PartitionOffset
 from tests.streams import AUTH
 
@@ -29,6 +29,7 @@ SINK_DEAD_LETTERS = "pay.dlq.sink-archive.v1"
 ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
 SCHEMAS = Path(__file__).parents[2] / "shared" / "lozenge" / "contracts" / "schemas"
 RECEIPTS, DELIVERIES = "receipts.txt", "deliveries.txt"
+FILE_ROW = "lozenge-file-row"
 FRAME_BYTES = 5
 EXAMPLES = 5
 POLL_MS, PATIENCE_POLLS = 1000, 60
@@ -86,24 +87,38 @@ def decoded(values: Iterable[bytes], written: dict[str, Any]) -> Iterator[dict[s
 
 
 def verify(
-    bootstrap: str, folder: Path, detectors: Collection[str], prefix: str, archive: Path | None, cache: str
+    bootstrap: str,
+    folder: Path,
+    detectors: Collection[str],
+    prefix: str,
+    archive: Path | None,
+    cache: str,
+    files: Path | None,
 ) -> Result:
     """Reads every topic of the platform with this prefix and compares; other detectors than these raise nothing.
 
-    The tables of `archive` and the server `cache` are compared too, where there are any.
+    The tables of `archive`, the server `cache` and the rows of `files` are compared too, where there are any.
     """
     counts: dict[str, int] = {}
     found: list[Finding] = []
 
     numbers: dict[PartitionOffset, int] = {}
     payments: dict[PartitionOffset, oracle.Payment | None] = {}
+    copied: list[CopiedRow] = []
     for record in committed(bootstrap, prefix + RAW):
-        position = record.partition, record.offset
-        numbers[position] = int(dict(record.headers)["number"])
+        position, headers = (record.partition, record.offset), dict(record.headers)
+        if FILE_ROW in headers:
+            copied.append(CopiedRow(position, headers[FILE_ROW].decode(), json.loads(record.value)["txn_id"]))
+        else:
+            numbers[position] = int(headers["number"])
         payments[position] = oracle.payment(position, record.value or b"", record.timestamp)
     receipts = [Receipt(n, (p, o)) for n, p, o in (map(int, line.split()) for line in _lines(folder / RECEIPTS))]
-    counts["raw records"] = len(numbers)
+    counts["raw records"] = len(payments)
     found += findings.in_raw(receipts, numbers)
+    written = file_rows.written_in(files) if files is not None else {}
+    if files is not None:
+        counts |= {"rows of files": len(written), "rows that were copied": len(copied)}
+    found += findings.in_files(written, copied)
 
     values = (record.value for record in committed(bootstrap, prefix + EVENTS))
     decoded_events = decoded(values, AUTH.wire_schema)
@@ -205,11 +220,13 @@ def main() -> int:
     parser.add_argument("--prefix", default="", help="with which the names of the platform's topics begin")
     parser.add_argument("--archive", type=Path, help="the folder of the tables, if they are compared")
     parser.add_argument("--cache", default="", help="the URL of the cache's server, if its keys are compared")
+    parser.add_argument("--files", type=Path, help="the folder of the files, if their rows are compared")
     parser.add_argument(
         "--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once", help="what upstream promises"
     )
     given = parser.parse_args()
-    result = verify(given.bootstrap, given.folder, given.detectors.split(","), given.prefix, given.archive, given.cache)
+    stores_of = given.archive, given.cache, given.files
+    result = verify(given.bootstrap, given.folder, given.detectors.split(","), given.prefix, *stores_of)
     if given.upstream == "at-least-once":
         result = Result(result.counts, {k: v for k, v in result.wrong.items() if k != ("duplicate", "upstream")})
     json.dump(result.as_json(), sys.stdout, indent=1)
