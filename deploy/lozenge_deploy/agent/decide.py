@@ -26,6 +26,8 @@ from lozenge_deploy.hosts.auto_isolation import HostTroubles, Trouble
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal that killed its child."""
+ISOLATION_SECONDS = 10.0
+"""How long a detector waits for the spec that gives it a JVM of its own, before it starts as it was."""
 
 
 def decide(
@@ -162,6 +164,9 @@ def _isolate_after_trouble(tick: Tick, ended: JobView, reason: str) -> bool:
     tick.remember(host_troubles=HostTroubles() if why else troubles)
     if why:
         tick.do(Isolate(tick.spec, why))
+        previous = not ended.matches(tick.spec.process)  # its next start is by the new spec, and on no shared host
+        restarts = tick.state.restarts_of(previous=previous).not_before(tick.seen.now + ISOLATION_SECONDS)
+        tick.state = tick.state.with_restarts(restarts, previous=previous)
     return bool(why)
 
 

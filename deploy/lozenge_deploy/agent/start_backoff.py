@@ -27,6 +27,10 @@ class StartBackoff:
         health = self.health.exited(now)
         return StartBackoff(health, now + max(FAILED_START_SECONDS, health.backoff()))
 
+    def not_before(self, at: float) -> "StartBackoff":
+        """The state in which no start comes before `at`, if another revision of the spec does not come first."""
+        return replace(self, next_start_at=max(at, self.next_start_at))
+
     def without_broker(self, now: float) -> "StartBackoff":
         """The state after a start for which the broker did not answer."""
         return replace(self, next_start_at=now + NO_BROKER_SECONDS)

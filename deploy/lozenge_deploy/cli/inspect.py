@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lozenge.detector.manifest import Manifest
     from lozenge.streams.definition import StreamDefinition
     from lozenge_deploy.control.deployments_view import Deployment
+    from lozenge_deploy.releases.release import Release
 
 BROKER_SECONDS = 1.0
 
@@ -111,7 +112,7 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
     return {
         **_declared(name, release.version, release.declaration, release.stream),
         "defaults": release.settings,
-        **_status(member),
+        **_status(member, release),
     }
 
 
@@ -140,26 +141,35 @@ def _live(name: str) -> dict[str, Any]:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.topic_admin import partitions
     from lozenge_deploy.control.deployments_view import Deployments
+    from lozenge_deploy.releases.release_store import Releases
 
     try:
         kafka = KafkaSettings.load()
         partitions(kafka, timeout=BROKER_SECONDS)  # the one call with a short timeout
         with Deployments(kafka) as deployments:
             member = deployments.all().get(name)
+        if member is None:
+            return {"live": None}
+        return _status(member, Releases(kafka).get(name, member.spec.release))
     except LozengeError as error:
         return {"live": f"unknown: {error.message}"}
-    return _status(member)
 
 
-def _status(member: "Deployment | None") -> dict[str, Any]:
-    if member is None:
-        return {"live": None}
+def _status(member: "Deployment", release: "Release") -> dict[str, Any]:
+    """What is deployed, and as what it runs."""
+    from lozenge_deploy.operations import sharing_check
+
     live = member.observed.release if member.observed else ""
     digest = member.observed.digest if member.observed else ""
     given = member.spec.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb", "isolation"})
     if member.spec.instances > 1:
         given["instances"] = member.spec.instances
     overrides = {**member.spec.settings, **{name: value for name, value in given.items() if value is not None}}
-    return {"live": live or None, "deployed": member.spec.release, "overrides": overrides} | (
-        {"settings digest": digest} if digest else {}
-    )
+    isolation = str(sharing_check.isolation(release, member.spec, {}))
+    return {
+        "live": live or None,
+        "deployed": member.spec.release,
+        "overrides": overrides,
+        "isolation": isolation,
+        **({"settings digest": digest} if digest else {}),
+    }

@@ -84,7 +84,10 @@ def _show_all(
         if not row["instances"] or (where and where.problem):  # no process reports its lag, or can know of it
             row["lag"] = where.offsets if where else None
     if not rows and output is not OutputFormat.JSON:
-        echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
+        echo(
+            "no app reports yet: one that has just started does within seconds; `lozenge up` starts a platform",
+            err=True,
+        )
         return
     show(rows, output, brief=_BRIEF)
     for row in rows if output is not OutputFormat.JSON else ():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.host.address import FILE, LOG, HostAddress, published_by
+from lozenge.host.address import FILE, LOG, HostAddress, attend, published_by
 from lozenge.host.process import TEMPORARY, HostSize, start_host
 from lozenge.process.detached import last_error
 from lozenge_deploy.supervision.processes import NICE, runs
@@ -20,7 +20,7 @@ HOSTS = ".hosts"
 """The folder of all hosts, next to those of the detectors, none of which has such a name."""
 KILL_SECONDS = 1.0
 IDLE_SECONDS = 900.0
-"""A host that no agent ends, because none runs, ends by itself after so long without a client."""
+"""A host that no agent attends to, because none runs, ends by itself after so long without a client."""
 
 
 class HostRecord(ProcessRecord, frozen=True, kw_only=True):
@@ -77,6 +77,10 @@ class HostProcess:
                 self._java = psutil.Process(found.jvm_pid)
             self._process.raise_priority()
         return self._address is not None
+
+    def attend(self) -> None:
+        """Lets it wait for clients, as long as this is called."""
+        attend(self.folder)
 
     def terminate(self) -> None:
         """Asks it to end."""

@@ -38,8 +38,12 @@ class RunningHost:
         )
 
     def tend(self, now: float, limits: Limits) -> str:
-        """Kills it if it does not begin or end in time, and drains it if there is a reason; why it failed to begin."""
+        """Kills it if it does not begin or end in time, and drains it if there is a reason; why it failed to begin.
+
+        It does not end for want of clients while it is tended.
+        """
         process = self.process
+        process.attend()
         overdue = not process.ready() and now - process.record.started_at > limits.start_seconds
         if overdue and self.ending_since is None:
             self.ending_since = now

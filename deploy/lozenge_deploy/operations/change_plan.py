@@ -103,10 +103,11 @@ def plan_settings(
     declared = release.declaration.model_dump(mode="json")
     declared |= declared["resources"]
     current = present.model_dump(mode="json")
-    rows = [{"field": name, "current": current[name] or declared[name], "new": value} for name, value in given.items()]
     before, after = (sharing_check.isolation(release, present, each) for each in ({}, given))
-    if before is not after and "isolation" not in given:
-        rows.append({"field": "isolation", "current": str(before), "new": str(after)})
+    current["isolation"], changed = str(before), dict(given)
+    if before is not after:
+        changed["isolation"] = str(after)  # with so much memory or so many cores it shares no JVM
+    rows = [{"field": n, "current": current[n] or declared[n], "new": value} for n, value in changed.items()]
     return {"settings": values, **given}, [
         *settings_rows(release.settings | present.settings, release.settings | values),
         *unchecked_row(unchecked),

@@ -1,6 +1,7 @@
 """`python -m lozenge.host FOLDER`: a warm JVM that other processes of this user share.
 
-FOLDER/host.json says where it listens. It ends at SIGTERM, once it is idle for long, or with its JVM (exit code 1).
+FOLDER/host.json says where it listens. It ends at SIGTERM, with its JVM (exit code 1), or once it has had no client and
+no owner for long.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from lozenge.errors import LozengeError
-from lozenge.host.address import FILE, publish, published
+from lozenge.host.address import FILE, publish, published, seconds_unattended
 from lozenge.host.fingerprint import fingerprint
 from lozenge.host.log_attribution import APP
 from lozenge.host.server import HostServer
@@ -37,7 +38,9 @@ def main() -> int:
     """Serves until it is to end; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge.host", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--idle", type=float, default=float("inf"), help="seconds without a client after which it ends")
+    parser.add_argument(
+        "--idle", type=float, default=float("inf"), help="seconds without a client and an owner after which it ends"
+    )
     parser.add_argument("--cores", type=int, default=TOOL_SIZE.cores, help="task slots")
     parser.add_argument("--memory-mb", type=int, default=TOOL_SIZE.memory_mb, help="the heap")
     parser.add_argument("--result-mb", type=int, default=TOOL_SIZE.result_mb, help="the largest result of a batch")
@@ -74,7 +77,7 @@ def main() -> int:
             if driver_jvm.has_stopped(spark):
                 logging.logger().critical("the JVM has ended, and all clients with it")
                 return 1
-            if server.idle_seconds() > given.idle:
+            if min(server.idle_seconds(), seconds_unattended(given.folder)) > given.idle:
                 logging.logger().info(f"no client for {given.idle:g} s")
                 return 0
             if not trained and server.idle_seconds() >= _TRAIN_AFTER_SECONDS:  # a first client must not wait for it

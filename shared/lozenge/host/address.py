@@ -6,6 +6,8 @@ takes the gateway back when it ends, however the client ends.
 
 import os
 import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -61,6 +63,20 @@ def published(folder: Path) -> HostAddress | None:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=HostAddress)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def attend(folder: Path) -> None:
+    """Says to the host of this folder that its owner runs: it does not end for want of clients."""
+    with suppress(OSError):  # it does not listen yet, or has ended
+        os.utime(folder / FILE)
+
+
+def seconds_unattended(folder: Path) -> float:
+    """For how long no owner has attended to the host of this folder."""
+    try:
+        return max(0.0, time.time() - (folder / FILE).stat().st_mtime)
+    except OSError:
+        return float("inf")
 
 
 def published_by(folder: Path, pid: int) -> HostAddress | None:

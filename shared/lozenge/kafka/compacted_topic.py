@@ -166,7 +166,7 @@ class CompactedTopic(Generic[R]):
             problem = f"the broker at {self._bootstrap} sent no record and no end for {seconds:.0f} s"
         return BrokerUnavailable(
             f"reading {self._topic}: {problem}",
-            hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+            hint="`lozenge up` starts one here, or point LOZENGE_KAFKA_BOOTSTRAP at a running broker",
         )
 
 

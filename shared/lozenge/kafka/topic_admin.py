@@ -21,7 +21,7 @@ def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> di
     except KafkaException as error:
         raise BrokerUnavailable(
             f"listing topics: no Kafka broker answers at {kafka.bootstrap} ({error.args[0].str()})",
-            hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+            hint="`lozenge up` starts one here, or point LOZENGE_KAFKA_BOOTSTRAP at a running broker",
         ) from error
     return {name: len(topic.partitions) for name, topic in listing.topics.items()}
 

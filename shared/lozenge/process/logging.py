@@ -37,12 +37,17 @@ def configure(app: str, *, instance: str = "", debug: bool = False, **context: A
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    foreign = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
+    # libraries log exceptions with their stack; as a text it is what a reader can use
+    foreign = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.format_exc_info,
+        *ending,
+    ]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=foreign, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # PySpark prints every exception that it translates, with the JVM's stack; our own lines have what matters.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     structlog.contextvars.bind_contextvars(app=app, instance=instance or this_start(), **context)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lozenge.contracts.isolation import Isolation
 from lozenge.protocol.job_status import JobPhase, JobStatus
 from lozenge_deploy.agent.actions import (
     Action,
@@ -22,7 +23,7 @@ from lozenge_deploy.agent.actions import (
     Start,
     Terminate,
 )
-from lozenge_deploy.agent.decide import decide
+from lozenge_deploy.agent.decide import ISOLATION_SECONDS, decide
 from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
 from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
 from lozenge_deploy.agent.start_backoff import NO_BROKER, NO_BROKER_SECONDS, StartBackoff
@@ -512,6 +513,17 @@ def test_a_detector_that_hung_twice_on_a_host_gets_a_jvm_of_its_own() -> None:
     [isolate] = [action for action in second.actions if isinstance(action, Isolate)]
     assert isolate.spec == FIRST
     assert "no batch has ended for 130 s" in isolate.reason
+
+
+def test_a_detector_that_is_isolated_does_not_start_on_a_shared_host_once_more() -> None:
+    first = decided(FIRST, RUNNING, LIVE, on_host(**HOST_ENDED, alone=True))
+    again = replace(LIVE, host_troubles=first.state.host_troubles)
+    second = decided(FIRST, RUNNING, again, on_host(**HOST_ENDED, alone=True))
+    assert "Isolate" in kinds(second.actions)
+    assert second.state.restarts.next_start_at == AT + ISOLATION_SECONDS
+    assert "Start" not in kinds(decided(FIRST, second.status, second.state).actions)
+    isolated = FIRST.updated(revision="isolated", isolation=Isolation.OWN)
+    assert "Start" in kinds(decided(isolated, second.status, second.state).actions)
 
 
 def test_a_job_that_hung_in_a_jvm_of_its_own_has_no_trouble_with_hosts() -> None:

@@ -11,4 +11,4 @@ def test_doctor_names_what_is_missing_and_the_fix(checkout: Path) -> None:
     checks = {row["check"]: row for row in json.loads(run.stdout)}
     assert (checks["Python"]["ok"], checks["broker"]["ok"]) == ("yes", "NO")
     assert run.returncode == 1
-    assert "start the broker" in run.stderr
+    assert "`lozenge up` starts one here" in run.stderr

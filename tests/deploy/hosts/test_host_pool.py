@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from lozenge.errors import SparkGone
+from lozenge.host.address import FILE, seconds_unattended
 from lozenge_deploy.hosts.host_pool import HostPool
-from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
+from lozenge_deploy.hosts.host_process import IDLE_SECONDS, HostProcess, host_logs, host_processes
 from lozenge_deploy.hosts.placement import Limits, Need
 from lozenge_deploy.hosts.start_failures import RETRY_SECONDS
 from lozenge_deploy.supervision.job_process import StartRecord
@@ -136,6 +137,16 @@ def test_the_first_detector_finds_a_host_that_waits_for_it(hosts: Hosts) -> None
     assert hosts.run("a") == "h1"
     hosts.tick()
     assert hosts.running() == {"h1"}
+
+
+def test_a_host_without_a_detector_is_attended_to_as_long_as_the_agent_runs(hosts: Hosts) -> None:
+    hosts.run("a")
+    hosts.stop("a")
+    folder = hosts.process("h1").folder
+    os.utime(folder / FILE, (1.0, 1.0))
+    assert seconds_unattended(folder) > IDLE_SECONDS
+    hosts.tick()
+    assert seconds_unattended(folder) < IDLE_SECONDS
 
 
 def test_no_host_waits_where_detectors_have_jvms_of_their_own(hosts: Hosts) -> None:

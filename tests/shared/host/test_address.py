@@ -1,12 +1,22 @@
 """Where a host listens is a file that its user alone can read, and a message is one line."""
 
+import os
 import socket
 import stat
 from pathlib import Path
 
 import pytest
 
-from lozenge.host.address import FILE, LARGEST, HostAddress, publish, published, receive_line
+from lozenge.host.address import (
+    FILE,
+    LARGEST,
+    HostAddress,
+    attend,
+    publish,
+    published,
+    receive_line,
+    seconds_unattended,
+)
 
 ADDRESS = HostAddress(pid=7, jvm_pid=8, port=1234, secret="s")
 
@@ -14,6 +24,18 @@ ADDRESS = HostAddress(pid=7, jvm_pid=8, port=1234, secret="s")
 def test_what_was_published_is_found(tmp_path: Path) -> None:
     publish(tmp_path / "hosts" / "one", ADDRESS)
     assert published(tmp_path / "hosts" / "one") == ADDRESS
+
+
+def test_a_host_knows_for_how_long_its_owner_has_not_attended_to_it(tmp_path: Path) -> None:
+    assert seconds_unattended(tmp_path) == float("inf")
+    attend(tmp_path)
+    assert not (tmp_path / FILE).exists()
+    publish(tmp_path, ADDRESS)
+    os.utime(tmp_path / FILE, (1.0, 1.0))
+    assert seconds_unattended(tmp_path) > 1e9
+    attend(tmp_path)
+    assert seconds_unattended(tmp_path) < 60
+    assert published(tmp_path) == ADDRESS
 
 
 def test_no_other_user_gets_to_the_secret(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Logs go to standard error, and nothing is configured at import."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,14 @@ def test_a_log_line_goes_to_standard_error(configured: str) -> None:
     logged = run(f"from lozenge.process import logging; {configured}logging.logger().warning('written', topic='t')")
     assert logged.stdout == ""
     assert "written" in logged.stderr
+
+
+def test_an_exception_that_a_library_logs_is_a_text() -> None:
+    program = (
+        "import logging; from lozenge.process import logging as ours; ours.configure('app')\n"
+        "try: raise ValueError('cause')\n"
+        "except ValueError: logging.getLogger('library').error('sending', exc_info=True)"
+    )
+    logged = json.loads(run(program).stderr)
+    assert logged["exception"].endswith("ValueError: cause")
+    assert "exc_info" not in logged
