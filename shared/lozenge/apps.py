@@ -11,6 +11,8 @@ UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 NORMALISER = rf"{UPSTREAM}(-[a-z][a-z0-9_]*)?"
 """The names that the normaliser of a stream can have."""
 _SINK, _FILES, _TABLE = "sink-", "files-", "table-"
+DECLARED = rf"(?:{_SINK}|{_TABLE})[a-z][a-z0-9_]{{0,63}}"
+"""The names of sinks and of loaders of tables, whose folders declare all that they are."""
 
 
 def sink_app(name: str) -> str:

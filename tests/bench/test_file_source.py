@@ -24,9 +24,8 @@ from lozenge.file_sources.topics import topics_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.writers import AcknowledgedWriter
-from lozenge.protocol import source_requests
 from lozenge.protocol.file_positions import FileState
-from lozenge.protocol.source_requests import SourceRelease, SourceRequest
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.operations.file_sources.requests import positions_of
 from tests.bench.harness.workload import Task
@@ -134,7 +133,7 @@ def _source(kafka: KafkaSettings, topic: str, files: Path) -> subprocess.Popen[b
     )
     ensure_topics(kafka, topics_of(kafka.topics, topic))
     rows = (SourceRelease(topic, 1, source.model_dump(mode="json")), SourceRequest(topic, 1))
-    AcknowledgedWriter(kafka).write([source_requests.record(kafka.topics.control.sources, row) for row in rows])
+    AcknowledgedWriter(kafka).write([SOURCES.record(kafka.topics.control.sources, row) for row in rows])
     environment = {**os.environ, **kafka.variables, "LOZENGE_FILES_SOURCE": topic}
     return subprocess.Popen([sys.executable, "-m", "lozenge_upstream.files"], env=environment)
 

@@ -14,6 +14,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
 from lozenge_deploy.demo.sinks.extras import Extra
+from lozenge_deploy.local.declared_programs import DeclaredProgram
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied
 from lozenge_deploy.local.platform import jobs_of, programs
 from lozenge_deploy.local.platform_request import Requested
@@ -82,6 +83,7 @@ def scene_of(
         sinks = stack.enter_context(sinks_of(extras, folder, payments))
         own = [topic for name in detectors for topic in TOPICS.detector(name).contracts()]
         ensure_topics(kafka, [*every_topic(TOPICS, ()), *own, *sinks.running.topics(kafka)])
+        sinks.running.deploy(kafka)
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", {d: DETECTORS[d] for d in detectors})
         for detector in detectors:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
@@ -100,7 +102,8 @@ def scene_of(
         files = FileFlow(folder / file_flow.FILES, seed, in_files) if in_files else None
         if files:
             file_flow.deploy(kafka, files.folder, in_files)
-        instances = dict.fromkeys(FILE_INSTANCES, file_flow.NAME) if files else {}
+        copying = DeclaredProgram(("lozenge_upstream.files",), 1, {"LOZENGE_FILES_SOURCE": file_flow.NAME})
+        instances = dict.fromkeys(FILE_INSTANCES, copying) if files else {}
         stages = programs(folder, through, payments, (), Requested(), instances)
         exporter = stages.pop("exporter")
         for program in [*stages.values(), *sinks.programs(exporter)]:

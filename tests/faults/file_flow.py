@@ -10,9 +10,8 @@ from lozenge.file_sources.topics import topics_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.writers import AcknowledgedWriter
-from lozenge.protocol import source_requests
 from lozenge.protocol.file_positions import FileState
-from lozenge.protocol.source_requests import SourceRelease, SourceRequest
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest
 from lozenge_deploy.operations.file_sources.requests import positions_of
 from tests.faults import file_rows
 from tests.faults.plan import FILE_INSTANCES
@@ -94,7 +93,7 @@ def deploy(kafka: KafkaSettings, folder: Path, rate: float) -> None:
     ensure_topics(kafka, topics_of(kafka.topics, NAME))
     request = SourceRequest(NAME, 1, instances=len(FILE_INSTANCES), rate=max(LEAST_RATE, 2 * rate))
     rows = (SourceRelease(NAME, 1, source.model_dump(mode="json")), request)
-    AcknowledgedWriter(kafka).write([source_requests.record(kafka.topics.control.sources, each) for each in rows])
+    AcknowledgedWriter(kafka).write([SOURCES.record(kafka.topics.control.sources, each) for each in rows])
 
 
 def is_copied(kafka: KafkaSettings, files: list[str]) -> bool:

@@ -31,8 +31,8 @@ class SceneSinks:
 
     def programs(self, like: Program) -> Iterator[Program]:
         """The program of each sink, on the platform of the program `like`."""
-        for app, folder in self.running.folders.items():
-            command = [like.command[0], "-m", "lozenge.sink", str(folder)]
+        for app in self.running.apps:
+            command = [like.command[0], "-m", "lozenge.sink", app.removeprefix("sink-")]
             yield replace(
                 like, name=app, command=command, environment=lambda n: {**like.environment(n), **self.running.variables}
             )

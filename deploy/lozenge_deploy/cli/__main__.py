@@ -22,6 +22,7 @@ from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
+from lozenge_deploy.cli.sink.commands import app as sink
 from lozenge_deploy.cli.source.commands import app as source
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.stream import commands as stream
@@ -61,6 +62,7 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(archive.app, name="archive")
 app.command()(archive.sql)
 app.command()(archive.export)
+app.add_typer(sink, name="sink")
 app.add_typer(cache, name="cache")
 app.command()(erase)
 app.add_typer(lists, name="list")

@@ -7,10 +7,10 @@ import typer
 
 from lozenge.apps import is_sink, is_table, is_upstream
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.archive.sinks import switch_program
 from lozenge_deploy.cli.local import FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show
+from lozenge_deploy.cli.sink.requests import change_state, scale_app, show_history
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 from lozenge_deploy.local.running_platform import DEFAULT
 
@@ -21,7 +21,13 @@ Fields = dict[str, Any]
 
 
 def history(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
-    """Show every change and incident of a detector: what, when, by whom, with which result."""
+    """Show every change and incident of a detector: what, when, by whom, with which result.
+
+    Of a sink or a table it lists the releases.
+    """
+    if is_sink(name) or is_table(name):
+        show_history(name, output)
+        return
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
 
@@ -96,8 +102,8 @@ def _verb(
         folder: FOLDER = DEFAULT,
         output: OUTPUT = OutputFormat.TABLE,
     ) -> None:
-        if is_sink(name) or is_table(name):  # the platform in `folder` runs it, not the agent
-            switch_program(folder, name, what, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
+        if is_sink(name) or is_table(name):  # its processes follow the request, and the agent knows nothing of it
+            change_state(folder, name, what, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
             return
         _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
 
@@ -119,6 +125,9 @@ def scale(
     """Change how many instances share the partitions of a detector or a normaliser; they change at exact offsets."""
     if is_upstream(name):  # the platform in `folder` runs it, not the agent
         scale_upstream(folder, name, instances, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
+        return
+    if is_sink(name) or is_table(name):
+        scale_app(name, instances, dry_run, output)
         return
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control

@@ -16,8 +16,9 @@ from lozenge.errors import ConfigError, LozengeError, UsageError
 from lozenge.process.detached import last_error, start_detached
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
-from lozenge_deploy.cli.printing.output import OutputFormat, say, show_warnings
+from lozenge_deploy.cli.printing.output import OutputFormat, say
 from lozenge_deploy.cli.printing.terminal import echo
+from lozenge_deploy.cli.sink import wanted as apps
 from lozenge_deploy.local.running_platform import BOOTSTRAP_VARIABLE, DEFAULT, STATE, alive, bootstrap_near, running
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
@@ -36,10 +37,10 @@ def up(
         str | None, typer.Option(envvar="LOZENGE_DOWNSTREAM_ROUTING", help='The notifier\'s routing file; "" for none.')
     ] = None,
     sink: Annotated[
-        list[str] | None, typer.Option("--sink", help="A sink of downstream/sinks to run; once for each.")
+        list[str] | None, typer.Option("--sink", help="A sink of downstream/sinks to deploy; once for each.")
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option("--table", help="A table of upstream/tables to load; once for each.")
+        list[str] | None, typer.Option("--table", help="A table of upstream/tables to deploy; once for each.")
     ] = None,
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
@@ -47,13 +48,13 @@ def up(
     """Start broker, upstream, downstream and agent on this machine, in the background.
 
     Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
-    option repeats it. On a running platform --feed, --routing, --sink and --table take effect at once, and new streams
-    get their normalisers. The notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464.
-    docs/reference/files-and-ports.md lists every file and port. Commands find the platform of the folder .lozenge here
-    or above; for another one it says which variable they need.
+    option repeats it. On a running platform --feed and --routing take effect at once, and new streams get their
+    normalisers. A sink or table that is not deployed is deployed; `lozenge sink` and `lozenge table` change it. The
+    notifier's API listens at 127.0.0.1:8470, metrics at 127.0.0.1:9464. docs/reference/files-and-ports.md lists every
+    file and port. Commands find the platform of the folder .lozenge here or above; for another one it says which
+    variable they need.
     """
     from lozenge_deploy.local.platform_request import requested
-    from lozenge_deploy.operations.tables.requested import requested_tables
 
     folder = folder.absolute()
     if feed is not None and not math.isfinite(feed):
@@ -64,30 +65,49 @@ def up(
         "feed": feed,
         "routing": _sound(routing),
         "streams": _streams(state),
-        "sinks": _sinks(sink),
-        "tables": requested_tables(table),
     }
+    wanted_apps = apps.wanted_apps(sink, table)
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     before = requested(folder)
     if state is not None:
-        _change(
-            folder, state, {n: value for n, value in changes.items() if value != getattr(before, n)}, dry_run, output
-        )
-        _show_address(state["bootstrap"])
+        changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
+        said, state = _change(folder, state, changes, dry_run)
+        _say(said, _deploy(folder, state, wanted_apps, dry_run), state, output)
         return
     wanted = replace(before, **changes)
     if dry_run:
         sentence = f"would start a broker at 127.0.0.1:{wanted.port}, upstream, downstream and the agent in {folder}"
         row = {"folder": str(folder), "bootstrap": f"127.0.0.1:{wanted.port}", "pid": None, "requested": asdict(wanted)}
-        say(f"{sentence}; {wanted}", row, output)
+        say("; ".join([sentence, str(wanted), *_deploy(folder, None, wanted_apps, dry_run)]), row, output)
         return
     state = _start(folder, changes)
-    say(
-        f"up, with a broker at {state['bootstrap']}; {wanted}; next: `lozenge deploy NAME`, `lozenge status`",
-        state,
-        output,
-    )
+    said = f"up, with a broker at {state['bootstrap']}; {wanted}"
+    deployed = _deploy(folder, state, wanted_apps, dry_run)
+    _say(said, [*deployed, "next: `lozenge deploy NAME`, `lozenge status`"], state, output)
+
+
+def _say(said: str, more: list[str], state: dict[str, Any], output: OutputFormat) -> None:
+    say("; ".join([said, *more]), state, output)
     _show_address(state["bootstrap"])
+
+
+def _deploy(folder: Path, state: dict[str, Any] | None, wanted: "list[apps.Wanted]", dry_run: bool) -> list[str]:
+    """Deploys what is not deployed, on the platform in `folder`, and waits until it runs; what was done of each."""
+    from lozenge.kafka.settings import KafkaSettings
+
+    if not wanted or dry_run or state is None:
+        return [f"{each.app}: would be deployed unless it is already" for each in wanted]
+    kafka = KafkaSettings.local(state["bootstrap"])
+    sentences, names = apps.deployed_now(kafka, wanted), {each.app for each in wanted}
+
+    def run() -> bool:
+        now = running(folder)
+        return now is None or names <= now["programs"].keys() or bool(names & now["failed"].keys())
+
+    if not any("is paused" in each for each in sentences):
+        wait_until(run, CHANGE_SECONDS, poll=_POLL_SECONDS)
+        _refuse_failed(folder, running(folder) or state)
+    return sentences
 
 
 def _show_address(bootstrap: str) -> None:
@@ -111,18 +131,6 @@ def _streams(state: dict[str, Any] | None) -> list[str] | None:
     return [stream.name for stream in Streams.of(here).definitions]
 
 
-def _sinks(names: list[str] | None) -> list[str] | None:
-    """The sinks of these names, each declared as it should be; None for what is requested already."""
-    if not names:
-        return None
-    from lozenge.streams.project import Streams
-    from lozenge_deploy.local.requested_sinks import requested_sinks
-
-    found = requested_sinks(names, Streams.load())
-    show_warnings(found.warnings)
-    return found.names
-
-
 def _sound(file: str | None) -> str | None:
     """The whole path of a routing file that the notifier accepts; raises UsageError."""
     from lozenge_deploy.operations.notifier_client import routing
@@ -134,8 +142,11 @@ def _sound(file: str | None) -> str | None:
     return str(Path(file).absolute())
 
 
-def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_run: bool, output: OutputFormat) -> None:
-    """Makes a running platform do what is requested now; raises UsageError for what only a start can change."""
+def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_run: bool) -> tuple[str, dict[str, Any]]:
+    """Makes a running platform do what is requested now: what was done, and its state then.
+
+    Raises UsageError for what only a start can change.
+    """
     from lozenge_deploy.local.platform_request import request, requested
 
     if "port" in changes and changes["port"] != int(state["bootstrap"].rpartition(":")[2]):
@@ -147,8 +158,7 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
     wanted = replace(before, **changes)
     if dry_run or not changes:
         would = f"would change to {wanted}" if changes else f"no change: {before}"
-        say(f"already running, with a broker at {state['bootstrap']}; {would}", state, output)
-        return
+        return f"already running, with a broker at {state['bootstrap']}; {would}", state
     request(folder, **changes)
 
     def has_changed() -> bool:
@@ -158,8 +168,7 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
     if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := running(folder)) is not None:
         _refuse_failed(folder, now)
         added = f"; new streams: {', '.join(new)}" if new and before.streams else ""
-        say(f"running, with a broker at {now['bootstrap']}; {wanted}{added}", now, output)
-        return
+        return f"running, with a broker at {now['bootstrap']}; {wanted}{added}", now
     raise LozengeError(f"changing the platform: not done after {CHANGE_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 

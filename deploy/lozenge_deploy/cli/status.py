@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from lozenge_deploy.control.deployments_view import Deployment
     from lozenge_deploy.observe.group_lag import GroupLag
     from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
+    from lozenge_deploy.operations.declarations.status import AnyState
     from lozenge_deploy.operations.streams.refused_releases import ReleaseRefusal
-
-    Refused = Mapping[str, ReleaseRefusal]
 
 MANY_DEAD = 0.1
 """A higher share of dead letters among an app's input is reported as trouble."""
@@ -29,6 +28,14 @@ _BRIEF = (
     *("app", "phase", "release", "instances", "restarts", "records", "per_second", "lag", "emitted", "p95_seconds"),
     *("dead_letters", "cores", "cpu_seconds", "memory_mb"),
 )
+
+
+class Known(NamedTuple):
+    """What is deployed: detectors, the refused releases of streams, and what else has releases; each by app."""
+
+    members: "Mapping[str, Deployment]"
+    refused: "Mapping[str, ReleaseRefusal]"
+    declared: "Mapping[str, AnyState]"
 
 
 def status(
@@ -44,6 +51,7 @@ def status(
     from lozenge.kafka.stream_releases import FollowedStreams
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.observe.metrics_reader import MetricsReader
+    from lozenge_deploy.operations.declarations.status import deployed_states
     from lozenge_deploy.operations.streams.refused_releases import refused_releases
 
     kafka = KafkaSettings.load()
@@ -52,13 +60,13 @@ def status(
         readings.catch_up()
         with Deployments(kafka) as deployments, closing(FollowedStreams(kafka)) as streams:
             while True:
-                members, refused = deployments.all(), refused_releases(streams.poll())
+                known = Known(deployments.all(), refused_releases(streams.poll()), deployed_states(kafka))
                 if watch:
                     clear()
                 if name:
-                    _show_one(readings, members, refused, kafka, app_of(name), output)
+                    _show_one(readings, known, kafka, app_of(name), output)
                 else:
-                    _show_all(readings, members, refused, kafka, output)
+                    _show_all(readings, known, kafka, output)
                 if not watch:
                     return
                 time.sleep(1)
@@ -67,17 +75,11 @@ def status(
         readings.close()
 
 
-def _show_all(
-    readings: "MetricsReader",
-    members: "Mapping[str, Deployment]",
-    refused: "Refused",
-    kafka: "KafkaSettings",
-    output: OutputFormat,
-) -> None:
-    wanted = {name for name, member in members.items() if not member.retired}
+def _show_all(readings: "MetricsReader", known: Known, kafka: "KafkaSettings", output: OutputFormat) -> None:
+    wanted = {*known.declared, *(name for name, member in known.members.items() if not member.retired)}
     from lozenge_deploy.observe.group_lag import lag_of
 
-    rows = [row for row in _rows(readings, members, refused) if row["instances"] or row["app"] in wanted]
+    rows = [row for row in _rows(readings, known) if row["instances"] or row["app"] in wanted]
     for row in rows:
         where = lag_of(kafka, row["app"])
         row |= _blocked(row, where)
@@ -95,22 +97,15 @@ def _show_all(
             echo(f"{row['app']} {row['phase'] or 'runs'}: {row['reason']}\n  -> {row['next']}")
 
 
-def _show_one(
-    readings: "MetricsReader",
-    members: "Mapping[str, Deployment]",
-    refused: "Refused",
-    kafka: "KafkaSettings",
-    name: str,
-    output: OutputFormat,
-) -> None:
+def _show_one(readings: "MetricsReader", known: Known, kafka: "KafkaSettings", name: str, output: OutputFormat) -> None:
     """One app, also if it does not run; raises UsageError if it never ran and is not deployed."""
     from lozenge_deploy.observe.group_lag import lag_of
 
-    rows = [row for row in _rows(readings, members, refused) if row["app"] == name]
+    rows = [row for row in _rows(readings, known) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     where = lag_of(kafka, name)
-    row = rows[0] | _committed(kafka, name, where) | _guarantee(kafka, members.get(name))
+    row = rows[0] | _committed(kafka, name, where) | _guarantee(kafka, known.members.get(name))
     row |= _blocked(row, where)
     if where is not None and (where.problem or not _reports_its_lag(row)):
         row["lag"] = row["committed_lag"]  # newer than what it last reported
@@ -121,15 +116,16 @@ def _show_one(
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
 
 
-def _rows(
-    readings: "MetricsReader", members: "Mapping[str, Deployment]", refused: "Refused"
-) -> Iterator[dict[str, Any]]:
-    for app in sorted({*readings.apps(), *members}):
-        reading, member = readings.reading(app), members.get(app)
+def _rows(readings: "MetricsReader", known: Known) -> Iterator[dict[str, Any]]:
+    from lozenge_deploy.operations.declarations.status import status_of
+
+    for app in sorted({*readings.apps(), *known.members, *known.declared}):
+        reading, member, state = readings.reading(app), known.members.get(app), known.declared.get(app)
         yield (
             {"app": app, **_deployed(member), **_measured(reading, member)}
+            | (status_of(app, state, reading) if state is not None else {})
             | _dead_letters(app, reading, member)
-            | _refused(app, refused)
+            | _refused(app, known.refused)
             | _mappings(app, reading)
             | _table(app, reading)
             | _between_commits(app)
@@ -195,7 +191,7 @@ def _table(app: str, reading: "Reading | None") -> dict[str, Any]:
     return {"reason": reason, "next": f"`lozenge table show {app.partition('-')[2]}` says what is wrong"}
 
 
-def _refused(app: str, refused: "Refused") -> dict[str, Any]:
+def _refused(app: str, refused: "Mapping[str, ReleaseRefusal]") -> dict[str, Any]:
     """Reason and next step of upstream while the release that is requested of its stream is refused."""
     found = refused.get(app)
     return found._asdict() if found is not None else {}

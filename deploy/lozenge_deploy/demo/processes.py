@@ -114,9 +114,9 @@ class Programs:
 
         return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
 
-    def sink(self, app: str, folder: Path, variables: Mapping[str, str]) -> Program:
-        """The process of the sink that `folder` declares."""
-        return self._program(app, ["lozenge.sink", str(folder)], variables, nice=NICE)
+    def sink(self, app: str, name: str, variables: Mapping[str, str]) -> Program:
+        """The process of a sink that is deployed."""
+        return self._program(app, ["lozenge.sink", name], variables, nice=NICE)
 
     def file_source(self, app: str, name: str) -> Program:
         """The process of the file source `name`, which is deployed."""

@@ -73,6 +73,7 @@ class Scenario:
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         topics = all_topics(self.kafka.topics, streams.definitions, self._detectors)
         topic_admin.ensure_topics(self.kafka, [*topics, *self.extras.topics(self.kafka)])
+        self.extras.sinks.deploy(self.kafka)
         self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)

@@ -16,25 +16,22 @@ from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 
-from lozenge.apps import sink_app, table_app
 from lozenge.archive.settings import ARCHIVE_VARIABLE
 from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.platform_tables.project import TABLES
 from lozenge.process import logging
 from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.process.waiting import wait_until
-from lozenge.sink_declarations.project import SINKS
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import common_keys, merged_topics
 from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
+from lozenge_deploy.local.declared_programs import DeclaredProgram, DeployedPrograms
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.local.file_sources import DeployedSources
 from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.running_platform import STATE
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, normaliser_variables
@@ -55,11 +52,11 @@ def programs(
     streams: Streams,
     rekeys: Collection[str] | None,
     wanted: Requested,
-    sources: Mapping[str, str] = MappingProxyType({}),
+    declared: Mapping[str, DeclaredProgram] = MappingProxyType({}),
 ) -> dict[str, Program]:
     """The programs next to the broker, by name; of `rekeys`, or all, each stream has copies by its own.
 
-    By those that another stream has too it is merged. `sources` are the file sources, by the names of their programs.
+    By those that another stream has too it is merged. `declared` are those of file sources, sinks and tables.
     """
     common = {**kafka.variables, STREAMS_VARIABLE: str(streams.folder), "JAVA_HOME": str(java_home())}
 
@@ -76,11 +73,12 @@ def programs(
 
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
     api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)
+    archive = {ARCHIVE_VARIABLE: str(folder / ARCHIVE)}
     routing = {"LOZENGE_DOWNSTREAM_ROUTING": wanted.routing} if wanted.routing else {}
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
         *(each for stream in streams.definitions for each in normalisers(stream)),
-        *(program(name, ["lozenge_upstream.files"], LOZENGE_FILES_SOURCE=source) for name, source in sources.items()),
+        *(program(name, each.module, **archive, **each.variables) for name, each in declared.items()),
         program(
             "downstream",
             ["lozenge_downstream"],
@@ -90,13 +88,6 @@ def programs(
             **routing,
         ),
         program("exporter", ["lozenge_deploy.observe.exporter"]),
-    ]
-    for name in wanted.running_sinks:
-        module = ["lozenge.sink", str(streams.project / SINKS / name)]
-        found.append(program(sink_app(name), module, **{ARCHIVE_VARIABLE: str(folder / ARCHIVE)}))
-    found += [
-        program(table_app(name), ["lozenge_upstream.tables", str(streams.project / TABLES / name)])
-        for name in wanted.running_tables
     ]
     if wanted.feed:
         found.append(program("feed", ["lozenge_deploy.demo.feed", "--past-days", "0", "--rate", f"{wanted.feed:g}"]))
@@ -142,22 +133,23 @@ def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: St
         create_topics(kafka, streams)
         shipper = Shipper(kafka)
         with (
-            closing(DeployedSources(kafka)) as deployed,
+            closing(DeployedPrograms(kafka)) as deployed,
             Supervisor(folder / "logs") as supervisor,
             closing(shipper),
         ):
             applied: Requested | None = None
-            sources: dict[str, str] = {}
+            declared: dict[str, DeclaredProgram] = {}
             while True:
-                wanted, before_it, sources = newest_request(folder, applied), sources, deployed.programs()
-                if wanted != applied or sources != before_it:
+                wanted, before_it, declared = newest_request(folder, applied), declared, deployed.programs()
+                if wanted != applied or declared != before_it:
                     changed = wanted.programs_changed(applied) if applied else set()
+                    changed |= {name for name in failed_of(supervisor) if declared.get(name) != before_it.get(name)}
                     if applied is not None and wanted.streams != applied.streams:
                         before, streams = streams, read_again(streams)
                         create_topics(kafka, streams)
                         apps = remerged(before, streams, rekeys)
                         changed |= {name for name in supervisor.children if app_of_program(name) in apps}
-                    needed = programs(folder, kafka, streams, rekeys, wanted, sources)
+                    needed = programs(folder, kafka, streams, rekeys, wanted, declared)
                     apply_programs(needed, supervisor, shipper, changed)
                     applied = wanted
                 if stop.wait(TICK_SECONDS):
@@ -167,7 +159,7 @@ def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: St
                 supervisor.watch()
                 shipper.ship()
                 states = {name: str(child.state) for name, child in supervisor.children.items()}
-                errors = {n: c.last_error() for n, c in supervisor.children.items() if c.state is ProgramState.FAILED}
+                errors = {name: supervisor.children[name].last_error() for name in failed_of(supervisor)}
                 report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": errors}
                 report["requested"] = asdict(applied)
                 replace(folder / STATE, json.dumps(report))
@@ -182,6 +174,11 @@ def newest_request(folder: Path, applied: Requested | None) -> Requested:
         if applied is None:
             raise
         return applied
+
+
+def failed_of(supervisor: Supervisor) -> list[str]:
+    """The programs that are not started again by themselves; another release of theirs starts them."""
+    return [name for name, child in supervisor.children.items() if child.state is ProgramState.FAILED]
 
 
 def apply_programs(

@@ -24,8 +24,8 @@ class Requested:
 
     `normalisers` has the number of instances of each normaliser that was scaled; the others have one. `held` is the
     normaliser of which no instance runs, because its offsets are being reset; "" if there is none. `streams` are the
-    names of those that were there at the last request: other ones make the platform read its streams again. `sinks` and
-    `tables` are the names of those that run, but for the paused ones.
+    names of those that were there at the last request: other ones make the platform read its streams again. What runs
+    of file sources, sinks and tables is in control topics.
     """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT
@@ -34,24 +34,10 @@ class Requested:
     normalisers: dict[str, Annotated[int, Meta(ge=1)]] = field(default_factory=dict)
     held: str = ""
     streams: list[str] = field(default_factory=list)
-    sinks: list[str] = field(default_factory=list)
-    paused: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
-    paused_tables: list[str] = field(default_factory=list)
 
     def instances(self, app: str) -> int:
         """How many instances of a normaliser are requested."""
         return self.normalisers.get(app, 1)
-
-    @property
-    def running_sinks(self) -> list[str]:
-        """The names of the sinks that run."""
-        return [name for name in self.sinks if name not in self.paused]
-
-    @property
-    def running_tables(self) -> list[str]:
-        """The names of the tables whose loaders run."""
-        return [name for name in self.tables if name not in self.paused_tables]
 
     def programs_changed(self, before: "Requested") -> set[str]:
         """The programs that have to be stopped, and started again if they are still wanted."""
@@ -60,9 +46,7 @@ class Requested:
 
     def __str__(self) -> str:
         fed = f"{self.feed:g} generated records per second" if self.feed else "no generated records"
-        sinks = f", sinks {', '.join(self.running_sinks)}" if self.running_sinks else ""
-        tables = f", tables {', '.join(self.running_tables)}" if self.running_tables else ""
-        return f"{fed}, {f'routing file {self.routing}' if self.routing else 'no routing file'}{sinks}{tables}"
+        return f"{fed}, {f'routing file {self.routing}' if self.routing else 'no routing file'}"
 
 
 def requested(folder: Path) -> Requested:

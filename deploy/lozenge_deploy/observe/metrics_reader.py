@@ -21,6 +21,7 @@ LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
 MAPPING = "lozenge_mapping_valid"
 TABLE = "lozenge_table_state"
+WAITS = "lozenge_sink_waits"
 _CALL_SECONDS = 10.0
 _CLOCK_SECONDS = 600.0
 """How far the clock of a process may be ahead; a snapshot of a later time is none, and would stay the newest."""
@@ -42,6 +43,7 @@ class Reading:
     - `catch_up`: see `catch_up_seconds`.
     - `refused_mappings`: of upstream, the sources whose raw records wait; `skipped`: raw records that mappings skip.
     - `table_state`: what the last look of a loader has found; "" of other apps.
+    - `waits`: whether a cache waits for a topic that does not exist.
     """
 
     instances: int
@@ -63,6 +65,7 @@ class Reading:
     refused_mappings: tuple[str, ...] = ()
     skipped: int = 0
     table_state: str = ""
+    waits: bool = False
 
 
 def reading_of(app: App, now: float) -> Reading | None:
@@ -95,6 +98,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         refused_mappings=tuple(sorted(_refused(samples))),
         skipped=int(sum(v for n, v in samples.items() if n.startswith(SKIPPED))),
         table_state=table_state(samples),
+        waits=bool(samples.get(WAITS)),
     )
 
 

@@ -20,14 +20,6 @@ DEAD_LETTER_BYTES = 2 * 1024 * 1024
 """A dead letter is its record with more headers, so it is larger than the largest record of the source topic."""
 
 
-_WRITTEN = re.compile(r"lozenge\.|pay\.(alerts|canonical|dlq|feedback|merged|notifications|shadow)\.")
-
-
-def is_written_by_platform(topic: str) -> bool:
-    """Whether a topic, named without a prefix, is one of the platform's own, and so holds no raw records."""
-    return _WRITTEN.match(topic) is not None
-
-
 def kept_for(time: timedelta) -> Mapping[str, str]:
     """The configuration of a topic whose records are kept so long."""
     return {"retention.ms": _milliseconds(time)}
@@ -198,6 +190,10 @@ class ControlTopics:
         return self.platform.prefixed("lozenge.ctl.sources.v1")
 
     @property
+    def apps(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.apps.v1")
+
+    @property
     def history(self) -> str:
         return self.platform.prefixed("lozenge.ctl.history.v1")
 
@@ -210,7 +206,7 @@ class ControlTopics:
         """All of them."""
         return [
             *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments, self.streams)),
-            Topic(self.sources, 1, _COMPACTED),
+            *(Topic(name, 1, _COMPACTED) for name in (self.sources, self.apps)),
             *(Topic(name, 1, REWRITTEN) for name in (self.status, self.leases)),
             Topic(self.history, 1, _KEPT),
             self.audit,

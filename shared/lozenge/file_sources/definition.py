@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lozenge.apps import file_source_app
 from lozenge.contracts.display_text import VisibleText
-from lozenge.contracts.topics import is_written_by_platform
+from lozenge.contracts.topic_patterns import is_written_by_platform
 from lozenge.durations import TextDuration
 from lozenge.toml_places import Problem
 

@@ -211,10 +211,15 @@ class SinkMetrics(AppMetrics):
     def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
         self._bytes = self._counter("lozenge_sink_bytes", "Bytes of the rows that a sink has committed, in memory")
+        self._waits = self._gauge("lozenge_sink_waits", "1 while the topic of a cache does not exist")
 
     def written(self, size: int) -> None:
         """Counts the bytes of rows that were committed."""
         self._bytes.inc(size)
+
+    def waits(self, waiting: bool) -> None:
+        """Sets whether what the sink reads does not exist yet."""
+        self._waits.set(waiting)
 
 
 class NotifierMetrics(AppMetrics):

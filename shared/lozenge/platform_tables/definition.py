@@ -1,7 +1,6 @@
 """A table of the platform: `table.toml` says where its rows are, what they are, and how they may change."""
 
 import os
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
@@ -14,12 +13,12 @@ from lozenge.contracts.display_text import VisibleText
 from lozenge.contracts.topics import LIST_NAME
 from lozenge.durations import LONGEST, TextDuration
 from lozenge.platform_tables.column_types import column_types
-from lozenge.process.env_settings import with_variables
+from lozenge.process.env_settings import has_password, with_variables
 from lozenge.process.last_good import Bounds
 
 MOST_ROWS = 1_000_000
 """A job holds the rows in memory, and broadcasts a table that it joins."""
-_PASSWORD = re.compile(r"://[^/@:]*:(?!\$\{)[^/@]+@")
+_HAS_PASSWORD = "it has a password: write ${NAME} for a variable of the environment in its place"
 _ALWAYS = Field(validate_default=True)
 
 
@@ -58,8 +57,8 @@ class PlatformTable(BaseModel):
             raise ValueError("it is no URL of SQLAlchemy, such as postgresql+psycopg://host/database")
         if source.startswith("sqlite:///") and not source.startswith("sqlite:////"):
             raise ValueError("write the whole path of the file, as in sqlite:////data/limits.db")
-        if _PASSWORD.search(source):
-            raise ValueError("it has a password: write ${NAME} for a variable of the environment in its place")
+        if has_password(source):
+            raise ValueError(_HAS_PASSWORD)
         return source
 
     @field_validator("query")
@@ -74,6 +73,8 @@ class PlatformTable(BaseModel):
     def _is_the_only_one(cls, path: str, info: ValidationInfo) -> str:
         if "source" in info.data and bool(path.strip()) == bool(info.data["source"]):
             raise ValueError("name one of source and path")
+        if has_password(path):
+            raise ValueError(_HAS_PASSWORD)
         if path and not path.startswith(("/", "${")) and "://" not in path:
             raise ValueError("write the whole path, which begins with / or a scheme such as s3://")
         return path

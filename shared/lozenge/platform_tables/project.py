@@ -1,6 +1,8 @@
 """Reads the tables of a project: `upstream/tables/<name>/table.toml`."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -38,6 +40,11 @@ def read_table(folder: Path) -> PlatformTable:
         problems=problems,
         hint="fix what is named; the page on tables has every key",
     )
+
+
+def table_of(declaration: Mapping[str, Any]) -> PlatformTable:
+    """The table of a release; raises ValueError for a declaration of another version of the platform."""
+    return PlatformTable.model_validate(declaration)
 
 
 def table_named(project: Path, name: str) -> PlatformTable:

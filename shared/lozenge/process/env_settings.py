@@ -27,6 +27,7 @@ A = TypeVar("A", bound="FromEnvironment")
 B = TypeVar("B", bound="FromEnvironment")
 _NAMED = re.compile(r"\$\{(\w+)\}")
 """A variable within a text of a file."""
+_PASSWORD = re.compile(r"://[^/@:]*:(?!\$\{\w+\}@)[^/@]+@|[?&]\w*password=(?!\$\{\w+\}(?:&|$))[^&]", re.IGNORECASE)
 
 
 @cache
@@ -93,6 +94,11 @@ def load(one: type[A], other: type[B]) -> tuple[A, B]:
             ) from None
         raise
     return first, other.load()
+
+
+def has_password(url: str) -> bool:
+    """Whether a URL of a file has a password that is no variable `${NAME}`."""
+    return _PASSWORD.search(url) is not None
 
 
 def with_variables(url: str, environment: Mapping[str, str], *, doing: str, hint: str) -> str:

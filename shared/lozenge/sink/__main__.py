@@ -1,13 +1,13 @@
-"""`python -m lozenge.sink FOLDER`: runs the sink that FOLDER declares until it is stopped.
+"""`python -m lozenge.sink NAME`: runs the sink NAME as it is deployed until it is stopped.
 
 It is configured by environment variables: `LOZENGE_SINK_*` (see `settings.py`), `LOZENGE_ARCHIVE` and
-`LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or the declaration are wrong, 3 no
-broker, or no server of a cache.
+`LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or the declaration are wrong, or
+it is not deployed, 3 no broker, or no server of a cache.
 """
 
 import argparse
-from pathlib import Path
 
+from lozenge.apps import sink_app
 from lozenge.errors import LozengeError, first_line
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
@@ -20,12 +20,12 @@ from lozenge.sink.settings import SinkSettings
 def main() -> int:
     """Runs the sink and returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge.sink", description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("name")
     given = parser.parse_args()
     logging.configure("sink")
     try:
         settings, kafka = load(SinkSettings, KafkaSettings)
-        run(given.folder, settings, kafka)
+        run(sink_app(given.name), settings, kafka)
     except LozengeError as error:
         return logging.report(error)
     except Exception as error:  # unexpected: the log has the whole stack

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from lozenge.cache.cached_topic import CachedTopic
 from lozenge.cache.entries import CacheEntry, CacheStore, CacheUnavailable, latest
 from lozenge.errors import DecodeError, TopicError
+from lozenge.kafka.followed_release import StopRequest
 from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
@@ -27,7 +28,6 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import SinkMetrics
 from lozenge.process.logging import logger
 from lozenge.process.retries import retry
-from lozenge.process.shutdown import StopSignal
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.sink.cache_partition import OwnedPartition, begin, pieces
 from lozenge.sink.dead_letter_records import dead_letter
@@ -50,7 +50,7 @@ class CacheInstance:
         store: CacheStore,
         kafka: KafkaSettings,
         metrics: SinkMetrics,
-        stop: StopSignal,
+        stop: StopRequest,
     ) -> None:
         """Raises BrokerUnavailable."""
         self._sink, self._topic, self._store, self._kafka = sink, topic, store, kafka

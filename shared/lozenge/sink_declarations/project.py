@@ -35,10 +35,20 @@ def read_sink(folder: Path) -> Sink:
     )
 
 
+def sink_of(declaration: Mapping[str, Any]) -> Sink:
+    """The sink of a release; raises ValueError for a declaration of another version of the platform."""
+    return _SINK.validate_python(declaration)
+
+
+def names_in(project: Path) -> list[str]:
+    """The names of the sinks of a project, whether they are sound or not."""
+    return [file.parent.name for file in sorted((project / SINKS).glob(f"*/{DECLARATION}"))]
+
+
 def sinks_in(project: Path) -> Iterator[Sink]:
     """Every sink of a project; raises as `read_sink` does."""
-    for file in sorted((project / SINKS).glob(f"*/{DECLARATION}")):
-        yield read_sink(file.parent)
+    for name in names_in(project):
+        yield read_sink(project / SINKS / name)
 
 
 def sink_named(project: Path, name: str) -> Sink:
@@ -46,7 +56,7 @@ def sink_named(project: Path, name: str) -> Sink:
     folder = project / SINKS / name
     if (folder / DECLARATION).is_file():
         return read_sink(folder)
-    have = ", ".join(file.parent.name for file in sorted((project / SINKS).glob(f"*/{DECLARATION}")))
+    have = ", ".join(names_in(project))
     raise UsageError(
         f"looking for the sink {name}: {folder} has no {DECLARATION}",
         hint=f"{f'name one of {have}' if have else 'this project has no sink'}, or run this in the project that has "

@@ -6,10 +6,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lozenge.errors import UsageError
-from lozenge_deploy.cli.archive.sinks import switch_program
-from lozenge_deploy.cli.printing.output import OutputFormat
-from lozenge_deploy.local.platform_request import request, requested
 from tests.archive_rows import rows, table_in
 from tests.deploy.command import invoke
 
@@ -87,31 +83,3 @@ def test_an_export_names_what_is_wrong(tables: Path) -> None:
         (["nothing", "x.csv"], "the table nothing"),
     ):
         assert problem in refused(tables, "export", *arguments)
-
-
-# sinks of the platform
-
-
-def test_a_sink_is_paused_resumed_and_retired_for_the_next_starts_too(tmp_path: Path) -> None:
-    request(tmp_path, sinks=["archive"])
-    for verb, running in (("pause", []), ("resume", ["archive"]), ("retire", [])):
-        switch_program(tmp_path, "sink-archive", verb, None, True, OutputFormat.JSON)
-        before = requested(tmp_path)
-        switch_program(tmp_path, "sink-archive", verb, None, False, OutputFormat.JSON)
-        assert requested(tmp_path) != before
-        assert requested(tmp_path).running_sinks == running
-
-
-def test_the_loader_of_a_table_is_paused_and_retired_apart_from_a_sink_of_its_name(tmp_path: Path) -> None:
-    request(tmp_path, sinks=["limits"], tables=["limits"])
-    switch_program(tmp_path, "table-limits", "pause", None, False, OutputFormat.JSON)
-    assert (requested(tmp_path).running_tables, requested(tmp_path).running_sinks) == ([], ["limits"])
-    switch_program(tmp_path, "table-limits", "retire", None, False, OutputFormat.JSON)
-    assert (requested(tmp_path).tables, requested(tmp_path).paused_tables) == ([], [])
-
-
-def test_a_sink_that_does_not_run_and_a_verb_that_it_has_not_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not run it"):
-        switch_program(tmp_path, "sink-archive", "pause", None, False, OutputFormat.JSON)
-    with pytest.raises(UsageError, match="cannot restart"):
-        switch_program(tmp_path, "sink-archive", "restart", None, False, OutputFormat.JSON)

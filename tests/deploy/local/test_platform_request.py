@@ -14,6 +14,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.streams.folder import write_copy
 from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge_deploy.cli import local
+from lozenge_deploy.local.declared_programs import DeclaredProgram
 from lozenge_deploy.local.platform import apply_programs, newest_request, programs, read_again, remerged
 from lozenge_deploy.local.platform_request import FILE, Requested, request, requested
 from lozenge_deploy.supervision.log_shipper import Shipper
@@ -51,25 +52,11 @@ def test_feed_and_routing_file_are_programs_and_variables(tmp_path: Path) -> Non
     assert found["downstream"].environment(0)["LOZENGE_DOWNSTREAM_ROUTING"] == "/r.toml"
 
 
-def test_a_requested_sink_is_a_program_until_it_is_paused(tmp_path: Path) -> None:
-    wanted = Requested(sinks=["archive"])
-    sink = programs(tmp_path, KAFKA, STREAMS, (), wanted)["sink-archive"]
-    assert sink.command[-2:] == ["lozenge.sink", str(STREAMS.folder.absolute().parents[1] / "downstream/sinks/archive")]
+def test_what_is_declared_is_a_program_with_the_folder_of_tables(tmp_path: Path) -> None:
+    declared = {"sink-archive": DeclaredProgram(("lozenge.sink", "archive"), 1)}
+    sink = programs(tmp_path, KAFKA, STREAMS, (), Requested(), declared)["sink-archive"]
+    assert sink.command[-2:] == ["lozenge.sink", "archive"]
     assert sink.environment(0)["LOZENGE_ARCHIVE"] == str(tmp_path / "archive")
-    assert "sink-archive" not in programs(
-        tmp_path, KAFKA, STREAMS, (), Requested(sinks=["archive"], paused=["archive"])
-    )
-    assert str(wanted).endswith("sinks archive")
-
-
-def test_a_requested_table_has_a_loader_until_it_is_paused(tmp_path: Path) -> None:
-    wanted = Requested(tables=["limits"])
-    loader = programs(tmp_path, KAFKA, STREAMS, (), wanted)["table-limits"]
-    folder = STREAMS.folder.absolute().parents[1] / "upstream/tables/limits"
-    assert loader.command[-2:] == ["lozenge_upstream.tables", str(folder)]
-    paused = Requested(tables=["limits"], paused_tables=["limits"])
-    assert "table-limits" not in programs(tmp_path, KAFKA, STREAMS, (), paused)
-    assert str(wanted).endswith("tables limits")
 
 
 def test_what_has_changed_is_started_again_and_the_rest_keeps_its_process(tmp_path: Path) -> None:

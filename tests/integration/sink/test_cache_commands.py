@@ -26,7 +26,7 @@ from tests.brokers import Broker, own_platform
 from tests.deploy.command import invoke
 from tests.integration.harness import EVENT, event
 from tests.integration.job.killing import process_of
-from tests.sinks import sink_folder
+from tests.sinks import deployed, sink_folder
 from tests.streams import AUTH, FOLDER
 
 NAME, VARIABLE = "looked_up", "TEST_CACHE_URL"
@@ -115,11 +115,12 @@ def test_a_cache_is_looked_up_and_verified_and_each_damage_is_named(
     records = [(card.encode(), EVENT.encode(event(n, card=card))) for n, card in enumerate(cards)]
     write(kafka, topic, kafka.partitions, iter([*records, (b"card_1", b"no event"), (b"card_2", None)]))
     monkeypatch.setenv(VARIABLE, url)
-    with process_of(kafka, ["lozenge.sink", str(folder)], tmp_path, 1, tmp_path / "log") as sink:
+    with process_of(kafka, deployed(kafka, folder), tmp_path, 1, tmp_path / "log") as sink:
         assert wait_until(lambda: verified(called).get("right") == CARDS, SECONDS), (tmp_path / "log").read_text()
         sink.terminate()
         assert sink.wait(60) == 0
-    assert {name: count for name, count in verified(called).items() if count} == {"cache": NAME, "right": CARDS}
+    counts = {name: count for name, count in verified(called).items() if count}
+    assert counts == {"cache": NAME, "release": "r1", "right": CARDS}
     run = called("get", NAME, "card_2")
     assert (run.returncode, "has deleted it" in run.stderr) == (1, True)
 

@@ -41,9 +41,10 @@ from lozenge_deploy.observe.cache_report import verified
 from tests import postgres
 from tests.bench.backlog import write
 from tests.brokers import Broker, own_platform
+from tests.deploy.command import invoke
 from tests.integration.harness import EVENT, NOW, event
 from tests.integration.job.killing import process_of
-from tests.sinks import sink_folder
+from tests.sinks import deployed, sink_folder
 from tests.streams import AUTH, every_topic
 
 EVENTS, KILLS = int(os.environ.get("CACHE_EVENTS", "20000")), int(os.environ.get("CACHE_KILLS", "2"))
@@ -165,6 +166,12 @@ def logs(folder: Path) -> str:
     return "\n".join(log.read_text() for log in sorted(folder.glob("log-*")))
 
 
+def phase(kafka: KafkaSettings, folder: Path) -> str:
+    """What `lozenge status` says of the sink."""
+    said = invoke("status", f"sink-{NAME}", "-o", "json", cwd=folder, **kafka.variables).stdout
+    return str(json.loads(said)[0]["phase"]) if said else ""
+
+
 def proof_of(kafka: KafkaSettings, folder: Path) -> CacheProof:
     """What `lozenge cache verify` finds."""
     declared = read_sink(folder)
@@ -187,6 +194,7 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
     topic = AUTH.events(topics)
     ensure_topics(kafka, topics.platform_topics())
     sink = declared_in(tmp_path, server)
+    command = deployed(kafka, sink)
     producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
     kills = [*["sink"] * KILLS, *["server"] * SERVER_KILLS]
     rng.shuffle(kills)
@@ -195,7 +203,7 @@ def test_after_kills_each_key_has_its_latest_record_and_each_bad_record_one_dead
 
         def started() -> Any:
             log = tmp_path / f"log-{next(numbers)}"
-            return stack.enter_context(process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, log))
+            return stack.enter_context(process_of(kafka, command, tmp_path, 1, log))
 
         instances = [started(), started()]
         producer.start()
@@ -244,10 +252,10 @@ def test_a_topic_that_was_created_again_is_cached_from_its_beginning(kafka: Kafk
         write(kafka, topic, kafka.partitions, iter(events))
 
     with closing(RedisServer(tmp_path)) as server:
-        sink = declared_in(tmp_path, server)
+        command = deployed(kafka, declared_in(tmp_path, server))
         for numbers in ((1, 2, 3), (4,)):
             written(*numbers)
-            with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, tmp_path / f"log-{numbers[0]}"):
+            with process_of(kafka, command, tmp_path, 1, tmp_path / f"log-{numbers[0]}"):
                 last = f"event-{numbers[-1]}"
                 assert wait_until(lambda: last in server.read().get("card", ""), START_SECONDS), logs(tmp_path)  # noqa: B023
             admin.delete_topics([topic])[topic].result(30)
@@ -261,10 +269,11 @@ def test_the_state_of_a_fold_is_a_feature_of_its_key_until_the_fold_forgets_it(
     ensure_topics(kafka, kafka.topics.platform_topics())
     entries = {key: msgspec.json.encode(FoldEntry({"sum": key}, NOW)) for key in ("a", "b")}
     with closing(RedisServer(tmp_path)) as server:
-        sink = declared_in(tmp_path, server, 'state_of = "spending"')
-        with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, tmp_path / "log-1"):
+        command = deployed(kafka, declared_in(tmp_path, server, 'state_of = "spending"'))
+        with process_of(kafka, command, tmp_path, 1, tmp_path / "log-1"):
             assert wait_until(lambda: "waits for" in logs(tmp_path), START_SECONDS)
             assert "near to it: " in logs(tmp_path)
+            assert wait_until(lambda: phase(kafka, tmp_path) == "waiting", START_SECONDS), logs(tmp_path)
             ensure_topics(kafka, kafka.topics.detector("spending").contracts())
             write(kafka, state, kafka.partitions, ((f'["{key}"]'.encode(), value) for key, value in entries.items()))
             assert wait_until(lambda: len(server.read()) == 2, START_SECONDS), logs(tmp_path)

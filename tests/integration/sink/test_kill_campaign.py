@@ -29,7 +29,7 @@ from tests.bench.backlog import write
 from tests.integration.harness import EVENT, event
 from tests.integration.job.killing import process_of
 from tests.integration.sink.archiving import proved
-from tests.sinks import sink_folder
+from tests.sinks import deployed, sink_folder
 from tests.streams import AUTH
 
 EVENTS, KILLS = int(os.environ.get("SINK_EVENTS", "100000")), int(os.environ.get("SINK_KILLS", "5"))
@@ -74,6 +74,7 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
     ensure_topics(kafka, kafka.topics.platform_topics())
     topic, rng = AUTH.events(kafka.topics), random.Random(SEED)
     sink = sink_folder(tmp_path, "campaign", f"{DECLARED}commit_mb = {COMMIT_MB}\n")
+    command = deployed(kafka, sink)
     archive, log = tmp_path / "archive", tmp_path / "log"
     stop = threading.Event()
     producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
@@ -90,7 +91,7 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
     try:
         for _ in range(KILLS):
             before = archived()
-            with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
+            with process_of(kafka, command, tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
                 patience = time.monotonic() + START_SECONDS
                 while archived() <= before and run.poll() is None and time.monotonic() < patience:
                     time.sleep(0.05)
@@ -98,7 +99,7 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
                 time.sleep(rng.uniform(0.0, 2.0))
                 started += 1
         producer.join()
-        with process_of(kafka, ["lozenge.sink", str(sink)], tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
+        with process_of(kafka, command, tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
             assert wait_until(lambda: archived() >= EVENTS or run.poll() is not None, deadline - time.monotonic())
             run.terminate()
             assert run.wait(60) == 0, log.read_text()

@@ -25,13 +25,11 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.writers import AcknowledgedWriter
 from lozenge.process.waiting import wait_until
-from lozenge.protocol import source_requests
 from lozenge.protocol.file_positions import FilePosition, FileState
-from lozenge.protocol.source_requests import SourceRelease, SourceRequest
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.operations.file_sources import requests
 from lozenge_deploy.operations.file_sources.changes import rate_changed
-from lozenge_deploy.operations.file_sources.requests import positions_of
+from lozenge_deploy.operations.file_sources.requests import positions_of, requests_of_sources
 from lozenge_upstream.files.copying import ROW_HEADER
 from tests.faults.copied_rows import CopiedRows, Kill, Phase
 from tests.faults.verify import committed
@@ -109,7 +107,7 @@ def copying(kafka: KafkaSettings, folder: Path, format: Format) -> Iterator[Runn
     ensure_topics(kafka, [Topic(source.topic, PARTITIONS), *topics_of(kafka.topics, name)])
     release = SourceRelease(name, 1, source.model_dump(mode="json"))
     rows = (release, SourceRequest(name, 1, instances=INSTANCES, rate=RATE))
-    AcknowledgedWriter(kafka).write([source_requests.record(kafka.topics.control.sources, row) for row in rows])
+    AcknowledgedWriter(kafka).write([SOURCES.record(kafka.topics.control.sources, row) for row in rows])
     instances = Instances(kafka, source, folder / f"{name}.log")
     try:
         yield source, instances
@@ -155,7 +153,9 @@ def _all_copy(kafka: KafkaSettings, source: FileSource) -> bool:
 def _set_rate(kafka: KafkaSettings, both: Iterable[Running], rate: float) -> float:
     """Sets it as `lozenge source set --rate` does; Unix time when both sources have the request."""
     for source, _ in both:
-        requests.make(kafka, source.name, lambda state: rate_changed(state, rate), what="set", detail={"rate": rate})
+        requests_of_sources(kafka).make(
+            source.name, lambda state: rate_changed(state, rate), action="source set", detail={"rate": rate}
+        )
     return time.time()
 
 

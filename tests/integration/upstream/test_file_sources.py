@@ -25,9 +25,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import retained
 from lozenge.kafka.writers import AcknowledgedWriter
-from lozenge.protocol import source_requests
 from lozenge.protocol.file_positions import FilePosition, FileState
-from lozenge.protocol.source_requests import FileRetry, SourceRelease, SourceRequest, SourceRow
+from lozenge.protocol.source_requests import SOURCES, FileRetry, SourceRelease, SourceRequest, SourceRow
 from lozenge_deploy.operations.file_sources.requests import positions_of
 from lozenge_upstream.files.copying import ROW_HEADER
 from tests.full_disk import COMPILES_NOTHING, folder_on_another_disk, limit_files_of
@@ -77,7 +76,7 @@ class Copied:
         self._send(SourceRequest(self.source.name, self.release, **wanted))
 
     def _send(self, row: SourceRow) -> None:
-        AcknowledgedWriter(self.kafka).write([source_requests.record(self.kafka.topics.control.sources, row)])
+        AcknowledgedWriter(self.kafka).write([SOURCES.record(self.kafka.topics.control.sources, row)])
 
     def rows(self) -> list[Message]:
         return [*retained(self.kafka, self.raw, RAW_PARTITIONS)]

@@ -215,14 +215,16 @@ def test_the_commands_show_what_a_running_loader_has_found(kafka: KafkaSettings,
     variables = {**kafka.variables, STREAMS_VARIABLE: str(streams)}
     file = tmp_path / "limits.db"
     source = in_sqlite(file, [("DE", 1, None), ("FR", 2, None)])
-    folder = table_folder(tmp_path, name, DATABASE.format(source=source) + 'every = "1s"\n')
+    table_folder(tmp_path, name, DATABASE.format(source=source) + 'every = "1s"\n')
 
     def called(*arguments: str) -> Any:
         run = invoke("table", *arguments, "-o", "json", cwd=tmp_path, **variables)
         if run.returncode:
             return run.returncode, run.stderr
         answer = json.loads(run.stdout)
-        return next(row for row in answer if row["table"] == name) if isinstance(answer, list) else answer
+        if isinstance(answer, list):
+            return next(row for row in answer if row.get("table", name) == name)
+        return answer
 
     assert called("check", name) == {
         "table": name,
@@ -233,8 +235,9 @@ def test_the_commands_show_what_a_running_loader_has_found(kafka: KafkaSettings,
         "removed": 0,
         "problems": [],
     }
+    assert called("deploy", name)["release"] == 1
     environment = {**os.environ, **kafka.variables}
-    command = [sys.executable, "-m", "lozenge_upstream.tables", str(folder)]
+    command = [sys.executable, "-m", "lozenge_upstream.tables", name]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as loader:
         try:
             wait_for(lambda: called("show", name)["state"] == "good", "the first version")

@@ -5,12 +5,11 @@ import re
 import pytest
 
 from lozenge.apps import is_stage, is_upstream
-from lozenge.contracts.topic_patterns import name_of_list, name_of_table
+from lozenge.contracts.topic_patterns import is_written_by_platform, name_of_list, name_of_table
 from lozenge.contracts.topics import (
     PREFIX_PATTERN,
     Topic,
     Topics,
-    is_written_by_platform,
     platform_table,
     reference_list,
 )

@@ -16,21 +16,24 @@ from lozenge.detector.stored_state import check_alert_id, check_entry
 from lozenge.file_sources.topics import positions_topic
 from lozenge.kafka.compacted_topic import json_row
 from lozenge.kafka.schema_topic import schema_in
-from lozenge.protocol import file_positions, list_entries, source_requests, stream_releases, table_records
+from lozenge.protocol import file_positions, list_entries, stream_releases, table_records
+from lozenge.protocol.app_requests import APPS, AppRelease, AppRequest, AppRow
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.coverage import newest as newest_segment
 from lozenge.protocol.dlq_resolutions import Resolution
 from lozenge.protocol.file_positions import FileId, FilePosition, FileState
 from lozenge.protocol.list_entries import ListEntry, quoted, version
-from lozenge.protocol.source_requests import SourceRelease, SourceRequest, SourceRow
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest, SourceRow
 from lozenge.protocol.stream_releases import StreamDeployment, StreamRelease, StreamRow, key_of, state_of
 from lozenge_deploy.control.client import history_event
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
+from lozenge_deploy.local.declared_programs import programs_of_app
 from lozenge_deploy.observe.coverage_report import rows_of
 from lozenge_deploy.observe.exporter import families
 from lozenge_deploy.observe.metrics_reader import reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
+from lozenge_deploy.operations.declarations.sinks import last_of, sink_row
 from lozenge_deploy.operations.file_sources.report import file_row, source_row
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release_store import check_release
@@ -89,9 +92,15 @@ def _show_stream(row: StreamRow) -> None:
 
 
 def _show_source(row: SourceRow) -> None:
-    state = source_requests.state_of(row.source, {source_requests.key_of(row).decode(): row})
+    state = SOURCES.state_of(row.source, {SOURCES.key_of(row).decode(): row})
     source_row(row.source, state, [], {}, 0.0)
     repr((state.release, state.next_number()))
+
+
+def _show_app(row: AppRow) -> None:
+    state = APPS.state_of(row.app, {APPS.key_of(row).decode(): row})
+    sink_row(row.app, state)
+    repr((last_of(state), state.to_run, programs_of_app(state)))
 
 
 def _schema() -> bytes:
@@ -131,10 +140,14 @@ ROWS: dict[str, Rows] = {
         b"auth/r3", msgspec.json.encode(_RELEASE), stream_releases.decode, _show_stream
     ),
     TOPICS.control.sources: Rows(
-        b"night", msgspec.json.encode(SourceRequest("night", 3)), source_requests.decode, _show_source
+        b"night", msgspec.json.encode(SourceRequest("night", 3)), SOURCES.decode, _show_source
     ),
     f"{TOPICS.control.sources} of a release": Rows(
-        b"night/r3", msgspec.json.encode(SourceRelease("night", 3, {})), source_requests.decode, _show_source
+        b"night/r3", msgspec.json.encode(SourceRelease("night", 3, {})), SOURCES.decode, _show_source
+    ),
+    TOPICS.control.apps: Rows(b"sink-last", msgspec.json.encode(AppRequest("sink-last", 3, 2)), APPS.decode, _show_app),
+    f"{TOPICS.control.apps} of a release": Rows(
+        b"sink-last/r3", msgspec.json.encode(AppRelease("sink-last", 3, {"kind": "cache"})), APPS.decode, _show_app
     ),
     positions_topic(TOPICS, "night").name: Rows(
         b"a.csv",

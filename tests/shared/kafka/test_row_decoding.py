@@ -65,7 +65,7 @@ NOT_ROWS = {
 KEYED = [
     *("lozenge.ctl.schemas.v1", "lozenge.ctl.deployments.v1", "lozenge.ctl.status.v1", "lozenge.metrics.v1"),
     *("lozenge.state.spotter.v1", "lozenge.list.blocked.v1", "lozenge.ctl.streams.v1"),
-    *("lozenge.ctl.sources.v1", "lozenge.files.night.v1"),
+    *("lozenge.ctl.sources.v1", "lozenge.ctl.apps.v1", "lozenge.files.night.v1"),
 ]
 """Topics whose rows say under which key they are."""
 

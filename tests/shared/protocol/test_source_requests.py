@@ -1,15 +1,6 @@
 import pytest
 
-from lozenge.protocol.source_requests import (
-    SourceRelease,
-    SourceRequest,
-    SourceRow,
-    decode,
-    deployed,
-    key_of,
-    record,
-    state_of,
-)
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest, SourceRow
 
 RELEASE = SourceRelease("night", 3, {"title": "t"})
 REQUEST = SourceRequest("night", 3)
@@ -17,17 +8,17 @@ REQUEST = SourceRequest("night", 3)
 
 @pytest.mark.parametrize("row", [RELEASE, REQUEST])
 def test_a_row_comes_back_as_it_was(row: SourceRow) -> None:
-    written = record("topic", row)
-    assert decode(written.key or b"", written.value or b"") == row
+    written = SOURCES.record("topic", row)
+    assert SOURCES.decode(written.key or b"", written.value or b"") == row
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        (b"night/r4", record("t", RELEASE).value),
-        (b"day", record("t", REQUEST).value),
+        (b"night/r4", SOURCES.record("t", RELEASE).value),
+        (b"day", SOURCES.record("t", REQUEST).value),
         (b"night/x", b"{}"),
-        (b"Night", record("t", REQUEST).value),
+        (b"Night", SOURCES.record("t", REQUEST).value),
         (b"night", b'{"source":"night","release":0}'),
         (b"night", b'{"source":"night","release":1,"instances":9}'),
         (b"night", b"null"),
@@ -35,12 +26,12 @@ def test_a_row_comes_back_as_it_was(row: SourceRow) -> None:
 )
 def test_any_other_record_is_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(ValueError):
-        decode(key, value)
+        SOURCES.decode(key, value)
 
 
 def test_a_source_is_deployed_while_there_is_a_request() -> None:
-    rows: dict[str, SourceRow] = {key_of(row).decode(): row for row in (RELEASE, REQUEST)}
-    assert [state.release for state in deployed(rows)] == [RELEASE]
+    rows: dict[str, SourceRow] = {SOURCES.key_of(row).decode(): row for row in (RELEASE, REQUEST)}
+    assert [state.release for state in SOURCES.deployed(rows)] == [RELEASE]
     del rows["night"]
-    assert deployed(rows) == []
-    assert state_of("night", rows).releases == {3: RELEASE}
+    assert SOURCES.deployed(rows) == []
+    assert SOURCES.state_of("night", rows).releases == {3: RELEASE}

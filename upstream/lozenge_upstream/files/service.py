@@ -10,14 +10,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-import msgspec
-
 from lozenge.apps import file_source_app
 from lozenge.contracts.record import Record
-from lozenge.errors import ConfigError, TopicError, UsageError
+from lozenge.errors import TopicError
 from lozenge.file_sources.definition import FileSource
 from lozenge.file_sources.topics import FILE_PARTITIONS, partition_of_file, positions_topic, topics_of
-from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
+from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.followed_release import FollowedRelease
 from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -27,8 +26,9 @@ from lozenge.metrics.file_metrics import FileMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
-from lozenge.protocol import file_positions, source_requests
+from lozenge.protocol import file_positions
 from lozenge.protocol.file_positions import FilePosition
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest
 from lozenge_upstream.files.copying import Copier, Targets
 from lozenge_upstream.files.file_queue import FileQueue
 from lozenge_upstream.files.next_step import Work, as_requested, counts, gone
@@ -49,57 +49,23 @@ def run(settings: FilesSettings, kafka: KafkaSettings) -> None:
     app = file_source_app(settings.source)
     logging.configure(app, instance=settings.instance)
     metrics = FileMetrics(app, settings.instance)
-    with Reporter(metrics, kafka), closing(FollowedSource(kafka, settings.source)) as followed:
+    following = FollowedSource(
+        kafka, kafka.topics.control.sources, SOURCES, settings.source, lambda release: release.definition()
+    )
+    with closing(following) as followed, Reporter(metrics, kafka):
         ensure_topics(kafka, topics_of(kafka.topics, settings.source))
         membership = Membership(kafka, app, [positions_topic(kafka.topics, settings.source).name])
         membership.join()
         try:
             while not stop.requested:
-                SourceInstance(followed.definition, kafka, metrics, followed).run(membership, stop)
+                metrics.release = followed.name
+                SourceInstance(followed.value, kafka, metrics, followed).run(membership, stop)
         finally:
             membership.leave()
     logging.logger().info(f"{app} stopped")
 
 
-class FollowedSource:
-    """The request of one file source and its release, as they become; used by one thread."""
-
-    def __init__(self, kafka: KafkaSettings, source: str) -> None:
-        """Raises UsageError if it is not deployed, ConfigError if its release is of another version."""
-        self._source = source
-        self._rows = CompactedTopic(kafka, kafka.topics.control.sources, source_requests.decode)
-        list(self._rows.catch_up())
-        state = source_requests.state_of(source, self._rows.rows)
-        if state.request is None or state.release is None:
-            self.close()
-            raise UsageError(
-                f"looking for the file source {source}: it is not deployed", hint=f"`lozenge source deploy {source}`"
-            )
-        self.request, self._release = state.request, state.release
-        try:
-            self.definition = state.release.definition()
-        except ValueError as error:
-            self.close()
-            raise ConfigError(
-                f"reading release {state.release.name} of the file source {source}: {error}", hint="deploy it again"
-            ) from error
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._rows.close()
-
-    def poll(self) -> None:
-        """Takes what has come, without waiting; a release that cannot be read leaves the last one in force."""
-        if not list(self._rows.poll(0.0)):
-            return
-        state = source_requests.state_of(self._source, self._rows.rows)
-        self.request = state.request or msgspec.structs.replace(self.request, paused=True)
-        if state.release is not None and state.release != self._release:
-            self._release = state.release
-            try:
-                self.definition = state.release.definition()
-            except ValueError as error:
-                logging.logger().error(f"release {state.release.name} is refused: {error}", hint="deploy it again")
+FollowedSource = FollowedRelease[SourceRelease, SourceRequest, FileSource]
 
 
 def _targets(kafka: KafkaSettings, source: FileSource) -> Targets:
@@ -139,7 +105,7 @@ class SourceInstance:
 
     def run(self, membership: Membership, stop: StopSignal) -> None:
         """Copies until `stop`, or until another release is deployed; raises as the module's `run` does."""
-        while not stop.requested and self._followed.definition == self._source:
+        while not stop.requested and self._followed.value == self._source:
             held = frozenset(partition for _, partition in membership.settle())
             self._take(held)
             ended = self._ended(stop, membership, held)
@@ -183,7 +149,7 @@ class SourceInstance:
     def _step(self, ended: Callable[[], bool]) -> bool:
         """Does what is first to be done; returns whether there was anything."""
         self._followed.poll()
-        if not self._owned.writers or self._followed.request.paused:
+        if not self._owned.writers or self._followed.paused:
             return False
         if self._queue.is_due():
             self._list()
@@ -213,7 +179,7 @@ class SourceInstance:
                 rows, before = position.place.rows - before, position.place.rows
                 self._wait(rows, ended)
                 self._followed.poll()
-                if ended() or self._followed.request.paused:
+                if ended() or self._followed.paused:
                     return
 
     def _record(self, position: FilePosition) -> None:
@@ -250,5 +216,5 @@ class SourceInstance:
         return lambda: (
             stop.requested
             or frozenset(partition for _, partition in membership.partitions) != held
-            or self._followed.definition != self._source
+            or self._followed.value != self._source
         )

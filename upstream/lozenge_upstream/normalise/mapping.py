@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from lozenge.contracts.topics import is_written_by_platform
+from lozenge.contracts.topic_patterns import is_written_by_platform
 from lozenge.streams.definition import StreamDefinition
 from lozenge.toml_places import Place, Problem
 from lozenge_upstream.normalise import declarations as d

@@ -1,17 +1,16 @@
-"""`python -m lozenge_upstream.tables.check_table FOLDER`: what the source of a table would change now, as JSON.
+"""`python -m lozenge_upstream.tables.check_table`: what the source of a table would change now, as JSON.
 
-The answer has the state, the rows that were read, how many are added, changed and removed, and every problem. Nothing
-is written. Exit codes: 0 answered, 1 failed, 2 the declaration is wrong, 3 no broker.
+Standard input is the declaration as JSON. The answer has the state, the rows that were read, how many are added,
+changed and removed, and every problem. Nothing is written. Exit codes: 0 answered, 1 failed, 2 the declaration is
+wrong, 3 no broker.
 """
 
 import json
 import sys
-from pathlib import Path
 
 from lozenge.contracts.topics import platform_table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.platform_tables.definition import PlatformTable
-from lozenge.platform_tables.project import read_table
 from lozenge.process.standard_output import print_answer
 from lozenge_upstream.tables.loader import loaded_rows, looked, source_of
 
@@ -35,7 +34,7 @@ def answer(table: PlatformTable, kafka: KafkaSettings) -> str:
 
 def main() -> int:
     """Answers, and returns the exit code."""
-    return print_answer(lambda: answer(read_table(Path(sys.argv[1])), KafkaSettings.load()))
+    return print_answer(lambda: answer(PlatformTable.model_validate_json(sys.stdin.read()), KafkaSettings.load()))
 
 
 if __name__ == "__main__":

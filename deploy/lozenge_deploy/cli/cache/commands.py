@@ -13,6 +13,7 @@ from lozenge_deploy.cli.printing.output import OutputFormat, moment, show, show_
 from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge.sink_declarations.cache_sink import CacheSink
 
 app = typer.Typer(help="Caches: the latest record of each key on a server.", no_args_is_help=True)
@@ -49,9 +50,10 @@ def get(
 def verify(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Prove that a cache has the latest record of each key of its topic: read the topic, and compare every key.
 
-    The topic is read up to the positions that the server has. A key whose records the topic no longer has is not
-    checked, and one that is written meanwhile counts as newer. Exit code 1 if a key is missing, is older or differs, or
-    is in no record. Exit code 3: the broker or the server does not answer.
+    It compares by the release that is deployed, or else by the folder. The topic is read up to the positions that the
+    server has. A key whose records the topic no longer has is not checked, and one that is written meanwhile counts as
+    newer. Exit code 1 if a key is missing, is older or differs, or is in no record. Exit code 3: the broker or the
+    server does not answer.
     """
     from lozenge.cache.cached_topic import cached_topic
     from lozenge.cache.stores import lifetimes_of, reader_of
@@ -59,12 +61,13 @@ def verify(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     from lozenge.streams.project import Streams
     from lozenge_deploy.observe.cache_report import verified
 
-    sink, kafka = _cache(name), KafkaSettings.load()
+    kafka = KafkaSettings.load()
+    sink, release = _deployed(name, kafka)
     topic = cached_topic(sink, kafka, {each.name: each for each in Streams.load().definitions})
     with closing(reader_of(sink)) as reader:
         found = verified(kafka, sink.name, topic, reader, lifetimes_of(sink), _Progress(topic.name))
     counts = {what.value: each.count for what, each in found.differences.items()}
-    row = {"cache": sink.name, "right": found.right, **counts}
+    row = {"cache": sink.name, "release": release, "right": found.right, **counts}
     row |= {"expired": found.expired, "newer": found.newer, "unchecked": found.unchecked}
     examples = {what.value: each.examples for what, each in found.differences.items() if each.examples}
     show([row | {"examples": examples} if output is OutputFormat.JSON else row], output)
@@ -86,6 +89,21 @@ class _Progress:
         if time.monotonic() - self._said_at >= PROGRESS_SECONDS:
             self._said_at = time.monotonic()
             echo(f"read {done:,} of {total:,} offsets of {self._topic}", err=True)
+
+
+def _deployed(name: str, kafka: "KafkaSettings") -> tuple["CacheSink", str | None]:
+    """The cache as it is deployed, with its release; as its folder declares it if it is not. Raises as `_cache`."""
+    from lozenge.apps import sink_app
+    from lozenge.protocol.declared_releases import name_of
+    from lozenge.sink_declarations.cache_sink import CacheSink
+    from lozenge_deploy.operations.declarations.apps import requests_of_apps
+    from lozenge_deploy.operations.declarations.sinks import last_of
+
+    state = requests_of_apps(kafka).state_of(sink_app(name.removeprefix("sink-")))
+    sink = last_of(state)
+    if state.request is None or not isinstance(sink, CacheSink):
+        return _cache(name), None
+    return sink, name_of(state.request.release)
 
 
 def _cache(name: str) -> "CacheSink":

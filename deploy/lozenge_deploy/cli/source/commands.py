@@ -58,12 +58,11 @@ def list_(output: OUTPUT = OutputFormat.TABLE) -> None:
 
     from lozenge.file_sources.folder import names_in, sources_folder
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.source_requests import deployed
     from lozenge_deploy.observe.metrics_reader import MetricsReader
-    from lozenge_deploy.operations.file_sources.requests import rows
+    from lozenge_deploy.operations.file_sources.requests import requests_of_sources
 
     kafka = KafkaSettings.load()
-    states = {state.source: state for state in deployed(rows(kafka))}
+    states = {name: each for name, each in requests_of_sources(kafka).states().items() if each.request is not None}
     names = sorted({*names_in(sources_folder()), *states})
     if not names and output is not OutputFormat.JSON:
         echo("there are no file sources; `lozenge source new` drafts one from a file")
@@ -208,13 +207,13 @@ def retry(
 def retire(name: NAME, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Stop a source and withdraw its request. Its positions stay: the next deploy resumes at the next row."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.operations.file_sources import requests
+    from lozenge_deploy.operations.file_sources.requests import requests_of_sources
 
-    kafka = KafkaSettings.load()
-    if name not in requests.rows(kafka):
+    requests = requests_of_sources(KafkaSettings.load())
+    if requests.state_of(name).request is None:
         raise UsageError(f"retiring the file source {name}: it is not deployed", hint="`lozenge source ls` lists all")
     if not dry_run:
-        requests.retire(kafka, name)
+        requests.retire(name, action="source retire")
     say(f"{name}: {'would be ' if dry_run else ''}retired; its positions stay", {"source": name}, output)
 
 
@@ -222,25 +221,12 @@ def retire(name: NAME, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.T
 def history(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     """List the releases of a source: who made each, when and why."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.source_requests import state_of
-    from lozenge_deploy.operations.file_sources.requests import rows
+    from lozenge_deploy.operations.declarations.releases import history_rows
+    from lozenge_deploy.operations.file_sources.changes import words_of
+    from lozenge_deploy.operations.file_sources.requests import requests_of_sources
 
-    state = state_of(name, rows(KafkaSettings.load()))
-    if not state.releases:
-        raise UsageError(f"listing releases of {name}: there are none", hint="`lozenge source deploy` makes one")
-    current = state.request.release if state.request is not None else 0
-    found = [
-        {
-            "release": release.name,
-            "deployed": "now" if number == current else "",
-            "at": release.at.isoformat(timespec="seconds"),
-            "by": release.by,
-            "reason": release.reason,
-            "path": release.declaration.get("path"),
-        }
-        for number, release in reversed([*state.releases.items()])
-    ]
-    show(found, output)
+    state = requests_of_sources(KafkaSettings.load()).state_of(name)
+    show(history_rows(state, words_of(name), lambda release: {"path": release.declaration.get("path")}), output)
 
 
 def _make(
@@ -253,9 +239,10 @@ def _make(
 ) -> None:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.protocol.source_requests import SourceRequest
-    from lozenge_deploy.operations.file_sources import requests
+    from lozenge_deploy.operations.file_sources.requests import requests_of_sources
 
-    made = requests.make(KafkaSettings.load(), name, decide, what=what, detail=detail, dry_run=dry_run)
+    requests = requests_of_sources(KafkaSettings.load())
+    made = requests.make(name, decide, action=f"source {what}", detail=detail, dry_run=dry_run)
     request = next(row for row in made if isinstance(row, SourceRequest))
     speed = f"{request.rate:g} rows a second" if request.rate else "no limit of speed"
     phase = "paused" if request.paused else "running"

@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.errors import ConfigError, LozengeError, UsageError
-from lozenge_deploy.cli.options import OUTPUT
+from lozenge.errors import ConfigError, UsageError
+from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
+from lozenge_deploy.cli.sink.requests import make, show_history
+from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.platform_tables.definition import PlatformTable
 
 app = typer.Typer(help="Tables of the platform: rows of a database or a lake, for detectors.", no_args_is_help=True)
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="A table: a folder of upstream/tables.")]
+SKIP_SOURCE = Annotated[
+    bool, typer.Option("--skip-source", help="Do not read the source first: this machine cannot reach it.")
+]
 _BRIEF = ("table", "state", "rows", "version", "good_seconds_ago", "used_by")
 
 
@@ -26,24 +32,78 @@ def check(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
 
     Exit code 1: the version is refused or the source does not answer; 2: the declaration is wrong.
     """
-    from lozenge.platform_tables.project import TABLES, table_named
+    from lozenge.platform_tables.project import table_named
     from lozenge.streams.project import project_folder
-    from lozenge_deploy.operations.streams.upstream_tools import asked
+    from lozenge_deploy.operations.declarations.tables import look_of, require_good
 
-    project = project_folder()
-    table = table_named(project, name)
-    table.address()  # a variable that is missing is missed here, and not in another process
-    folder = str(project / TABLES / name)
-    found = asked(f"checking the table {name}", "lozenge_upstream.tables.check_table", folder)
-    if found["problems"]:
-        if output is OutputFormat.JSON:
-            show([found], output)
-        raise LozengeError(
-            "\n".join([f"checking the table {name}: its source is {found['state']}", *_listed(found["problems"])]),
-            hint="nothing was written; the last good version stays",
-        )
-    change = f"{found['added']} added, {found['changed']} changed, {found['removed']} removed"
-    say(f"{name}: {found['rows']} rows; would be {change}", found, output)
+    doing = f"checking the table {name}"
+    found = look_of(table_named(project_folder(), name), doing)
+    if found["problems"] and output is OutputFormat.JSON:
+        show([found], output)
+    require_good(found, doing)
+    say(f"{name}: {_change(found)}", found, output)
+
+
+@app.command()
+def deploy(
+    name: NAME,
+    message: MESSAGE = "",
+    skip_source: SKIP_SOURCE = False,
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = OutputFormat.TABLE,
+) -> None:
+    """Release table.toml, and start the loader if none runs. A running one takes it after its present look.
+
+    The source is read once first: a declaration with which it has no good version changes nothing, nor does one without
+    a column that a deployed detector reads. Exit code 1: there is no good version; 2: the declaration is wrong.
+    """
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.platform_tables.project import table_named
+    from lozenge.streams.project import project_folder
+    from lozenge_deploy.operations.declarations.tables import deployment_of
+    from lozenge_deploy.operations.tables.table_readers import readers_of
+
+    table = table_named(project_folder(), name)
+    _look(table, f"deploying the table {name}", skip_source)
+    readers = readers_of(KafkaSettings.load(), name)
+    make(
+        table.app,
+        "deploy",
+        lambda state: deployment_of(state, table, readers, message),
+        {"reason": message},
+        dry_run,
+        output,
+    )
+
+
+@app.command()
+def rollback(
+    name: NAME,
+    to: Annotated[str, typer.Option(help="A release such as r2; by default the one before.")] = "",
+    skip_source: SKIP_SOURCE = False,
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = OutputFormat.TABLE,
+) -> None:
+    """Request an earlier release of a table. Its source is read once first, as by `deploy`; loaded rows stay."""
+    from lozenge.apps import table_app
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.operations.declarations.tables import rollback_of
+    from lozenge_deploy.operations.tables.table_readers import readers_of
+
+    readers = readers_of(KafkaSettings.load(), name)
+
+    def look(table: "PlatformTable", doing: str) -> None:
+        _look(table, doing, skip_source)
+
+    make(table_app(name), "rollback", lambda state: rollback_of(state, to, readers, look), {"to": to}, dry_run, output)
+
+
+@app.command()
+def history(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
+    """List the releases of a table: who made each, when and why."""
+    from lozenge.apps import table_app
+
+    show_history(table_app(name), output)
 
 
 @app.command()
@@ -120,7 +180,14 @@ def _declared() -> list[str]:
         return []
 
 
-def _listed(problems: list[str]) -> list[str]:
-    from lozenge.errors import PROBLEM
+def _look(table: "PlatformTable", doing: str, skip: bool) -> None:
+    """Reads the source once, unless it is to be skipped; raises as `require_good` does."""
+    from lozenge_deploy.operations.declarations.tables import look_of, require_good
 
-    return [f"{PROBLEM}{problem}" for problem in problems]
+    if not skip:
+        require_good(look_of(table, doing), doing)
+
+
+def _change(found: Mapping[str, Any]) -> str:
+    change = f"{found['added']} added, {found['changed']} changed, {found['removed']} removed"
+    return f"{found['rows']} rows; would be {change}"

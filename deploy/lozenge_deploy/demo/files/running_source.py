@@ -102,10 +102,9 @@ def left(files: Iterable[str], positions: Iterable[FilePosition]) -> int:
 def _deploy(kafka: KafkaSettings, source: FileSource) -> None:
     """As `lozenge source deploy` does."""
     requests.prepare_topics(kafka, source)
-    requests.make(
-        kafka,
+    requests.requests_of_sources(kafka).make(
         source.name,
         lambda state: deployment_of(state, source, _REASON),
-        what="deploy",
+        action="source deploy",
         detail={"reason": _REASON},
     )

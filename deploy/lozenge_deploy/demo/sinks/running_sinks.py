@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from lozenge.archive.settings import ARCHIVE_VARIABLE
@@ -16,8 +17,12 @@ from lozenge_deploy.demo.processes import Programs
 from lozenge_deploy.demo.reconciliation import Comparison
 from lozenge_deploy.demo.sinks.cache_server import URL_VARIABLE, cache_server
 from lozenge_deploy.demo.sinks.extras import SINKS, Extra
+from lozenge_deploy.operations.declarations.apps import requests_of_apps
+from lozenge_deploy.operations.declarations.sinks import deployment_of
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.supervision.supervisor import Supervisor
+
+REASON = "a demo"
 
 
 class RunningSinks:
@@ -25,15 +30,13 @@ class RunningSinks:
 
     def __init__(self, folders: Iterable[Path], streams: Streams, archive: Path, url: str) -> None:
         """`url` is "" if no cache is among them. Raises ConfigError for a declaration that is wrong."""
-        read = {folder: read_sink(folder) for folder in folders}
-        self.folders = {sink.app: folder for folder, sink in read.items()}
-        self._sinks, self._streams = list(read.values()), streams
+        self._sinks, self._streams = [read_sink(folder) for folder in folders], streams
         self._archive, self._url = archive, url
 
     @property
     def apps(self) -> list[str]:
         """The names of their processes and groups."""
-        return list(self.folders)
+        return [sink.app for sink in self._sinks]
 
     @property
     def variables(self) -> dict[str, str]:
@@ -48,11 +51,17 @@ class RunningSinks:
         """The topics that each reads, of those that exist."""
         return {sink.app: self._inputs(sink, kafka) for sink in self._sinks}
 
+    def deploy(self, kafka: KafkaSettings) -> None:
+        """Deploys all of them, as `lozenge sink deploy` does; raises BrokerUnavailable."""
+        requests = requests_of_apps(kafka)
+        for sink in self._sinks:
+            requests.make(sink.app, partial(deployment_of, sink=sink, reason=REASON), action="sink deploy", detail={})
+
     def start(self, programs: Programs, supervisor: Supervisor) -> None:
-        """Starts those that were not started."""
-        for app, folder in self.folders.items():
-            if app not in supervisor.children:
-                supervisor.start(programs.sink(app, folder, self.variables))
+        """Starts those that were not started; they are deployed."""
+        for sink in self._sinks:
+            if sink.app not in supervisor.children:
+                supervisor.start(programs.sink(sink.app, sink.name, self.variables))
 
     def comparisons(self, kafka: KafkaSettings) -> list[Comparison]:
         """Tables and keys compared with their topics; raises BrokerUnavailable, CacheUnavailable."""

@@ -23,12 +23,17 @@ def users(
 
     Raises BrokerUnavailable.
     """
+    found: dict[str, list[str]] = {}
+    for detector, tables in deployed_tables(kafka).items():
+        for name in names_of(tables):
+            found.setdefault(name, []).append(detector)
+    return found
+
+
+def deployed_tables(kafka: KafkaSettings) -> Mapping[str, Mapping[str, Table]]:
+    """The tables that the deployed release of each detector declares, by detector; raises BrokerUnavailable."""
     if kafka.topics.control.deployments not in partitions(kafka):
         return {}
     with follow_specs(kafka) as specs:
         deployed = {s.detector: s.release for s in specs.rows.values() if s.goal is not Goal.RETIRED}
-    found: dict[str, list[str]] = {}
-    for detector, release in sorted(Releases(kafka).named(deployed).items()):
-        for name in names_of(release.declaration.tables):
-            found.setdefault(name, []).append(detector)
-    return found
+    return {name: release.declaration.tables for name, release in sorted(Releases(kafka).named(deployed).items())}

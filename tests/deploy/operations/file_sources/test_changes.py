@@ -6,7 +6,7 @@ import pytest
 from lozenge.errors import UsageError
 from lozenge.file_sources.definition import Format
 from lozenge.protocol.file_positions import FileId, FilePosition, FileState
-from lozenge.protocol.source_requests import SourceRequest, SourceRow, SourceState, key_of, state_of
+from lozenge.protocol.source_requests import SOURCES, SourceRequest, SourceRow, SourceState
 from lozenge_deploy.operations.file_sources.changes import (
     deployment_of,
     paused,
@@ -23,8 +23,8 @@ SECOND = source_of(Path("in"), Format.CSV, rows=7)
 
 
 def _after(state: SourceState, made: list[SourceRow]) -> SourceState:
-    rows: dict[str, SourceRow] = {key_of(row).decode(): row for row in [*state.releases.values(), *made]}
-    return state_of("rows", rows)
+    rows: dict[str, SourceRow] = {SOURCES.key_of(row).decode(): row for row in [*state.releases.values(), *made]}
+    return SOURCES.state_of("rows", rows)
 
 
 def _request(made: list[SourceRow]) -> SourceRequest:
