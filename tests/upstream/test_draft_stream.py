@@ -111,7 +111,7 @@ def test_records_as_nobody_would_design_them_become_a_draft_too(upstream_spark: 
         "user_id": "string",
         "user": "record",
         "card": "string",
-        "expires_at": "long",
+        "expires_at": "timestamp-micros",
         "memo": "string",
         "class_": "string",
         "source_stream": "string",
@@ -170,7 +170,7 @@ def test_nested_records_become_records_arrays_and_maps(upstream_spark: SparkSess
         assert guess in said
     mapping = found["files"]["mappings/web.toml"]
     assert 'of.fields.text = { transform = "text", path = "text", card_numbers = "mask" }' in mapping
-    assert "seen is a string: some of its times are no times of an event (future)" in said
+    assert "seen is a time" in said, (said, mapping)
     assert accepted(upstream_spark, streams) == 2
 
 

@@ -107,7 +107,7 @@ def test_a_record_becomes_an_event_of_its_stream(upstream_spark: SparkSession) -
     }
     assert event["badge"].startswith("badge_")
     assert by_topic[target.dead_letters].reason == (
-        "format:machine, digits:value, digits:timestamp, digits:load, unknown:alarm, unknown:mode"
+        "format:machine, digits:value, digits:timestamp, decimals:load, unknown:alarm, unknown:mode"
     )
 
 

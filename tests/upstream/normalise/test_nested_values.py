@@ -215,6 +215,14 @@ WRONG: dict[str, tuple[Any, str]] = {
         "format:items.price, missing:items.sku, missing:items.sizes",
     ),
     "a pattern of the schema": (RECORD | {"basket": {"items": [ITEM_RECORD | {"group": "A"}]}}, "format:items.sku"),
+    "more decimals than the field has": (
+        RECORD | {"basket": {"items": [ITEM_RECORD | {"price": "1.505"}]}},
+        "decimals:items.price",
+    ),
+    "more digits than the field has": (
+        RECORD | {"basket": {"items": [ITEM_RECORD | {"price": "12345678901.505"}]}},
+        "digits:items.price",
+    ),
     "a number in a list within a list": (
         RECORD | {"basket": {"items": [ITEM_RECORD | {"sizes": [1, 2**63]}]}},
         "digits:items.sizes",

@@ -40,7 +40,11 @@ def number(text: Column, field: Field) -> Made:
         precision, scale = field.type["precision"], field.type.get("scale", 0)
         whole = max(precision - scale, 1)
         fits = rf"^[+-]?0*[0-9]{{1,{whole}}}(\.[0-9]{{0,{scale}}}0*)?$"
-        kind = F.when(text.rlike(r"^[+-]?[0-9]+(\.[0-9]+)?$"), "digits").otherwise("format")
+        kind = (
+            F.when(~text.rlike(r"^[+-]?[0-9]+(\.[0-9]+)?$"), "format")
+            .when(text.rlike(rf"^[+-]?0*[0-9]{{1,{whole}}}(\.|$)"), "decimals")
+            .otherwise("digits")
+        )
         value = F.when(text.rlike(fits), text.try_cast(sql_type(field.type)))
         return Made(value, fault(text, kind))
     form = _WHOLE if field.kind in ("int", "long") else _REAL

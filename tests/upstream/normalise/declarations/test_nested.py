@@ -129,7 +129,8 @@ RAW: dict[str, tuple[dict[str, Any], str]] = {
     "a country and a word that there are not": ({"land": "GB", "word": "C"}, "unknown:country, unknown:word"),
     "an hour that the zone does not have": ({"seen": "2025-03-29 02:30"}, ""),
     "the hour that it lacks": ({"seen": "2025-03-30 02:30"}, "zone:seen"),
-    "a time of tomorrow": ({"seen": "2026-03-02 12:00"}, "future:seen"),
+    "a time of next year": ({"seen": "2027-03-02 12:00"}, ""),
+    "a time of long ago": ({"seen": "1931-03-02 12:00"}, ""),
     "a card number in a text": ({"text": f"to {OTHER_CARD}"}, "pan:text"),
     "a text of another form": ({"text": "ÄÖ"}, "format:text"),
 }
