@@ -1,6 +1,8 @@
 """Waiting until a requested change is complete, with its progress on standard error."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
 MESSAGE = Annotated[str, typer.Option("-m", "--message", help="The reason; it is kept in the history.")]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the change is complete, or return at once.")]
 TIMEOUT = Annotated[str, typer.Option(help='How long to wait, such as "10m"; afterwards the exit code is 124.')]
+
+
+@contextmanager
+def interruptible(command: str) -> Iterator[None]:
+    """Around the wait for what was requested: Ctrl-C says that it still happens, and which `command` shows it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        echo(f"this no longer waits; the change was requested and continues: `{command}` shows its progress", err=True)
+        raise
 
 
 def await_change(
@@ -33,7 +45,8 @@ def await_change(
         sentence = f"{wanted.detector}: {wanted.what} is pending; `lozenge status {wanted.detector}` shows its progress"
     else:
         progress = _Progress()
-        observed = control.await_outcome(wanted, timeout, progress.report)
+        with interruptible(f"lozenge status {wanted.detector}"):
+            observed = control.await_outcome(wanted, timeout, progress.report)
         sentence = progress.summary(wanted, observed)
     if output is OutputFormat.JSON:
         status = observed.model_dump(mode="json") if observed else None

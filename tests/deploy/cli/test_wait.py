@@ -2,7 +2,9 @@
 
 import re
 
-from lozenge_deploy.cli.wait import _Progress
+import pytest
+
+from lozenge_deploy.cli.wait import _Progress, interruptible
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal
 
 
@@ -21,3 +23,11 @@ def test_a_release_that_is_live_is_named_with_what_is_known_of_it() -> None:
 def test_a_detector_that_is_not_to_run_is_named_with_its_goal() -> None:
     spec = DeploymentSpec(detector="spotter", revision="a", release="r2", goal=Goal.PAUSED)
     assert said(spec, digest="d1") == "spotter is paused (1.0 s)"
+
+
+def test_ctrl_c_during_the_wait_says_that_the_change_continues_and_where_it_is_seen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible("lozenge status spotter"):
+        raise KeyboardInterrupt
+    assert "continues: `lozenge status spotter`" in capsys.readouterr().err

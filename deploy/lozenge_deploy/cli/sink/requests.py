@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lozenge.apps import is_table
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show
+from lozenge_deploy.cli.wait import interruptible
 
 if TYPE_CHECKING:
     from lozenge.protocol.app_requests import AppRow, AppState
@@ -116,7 +117,12 @@ def _await(folder: Path, app: str, limit: float, *, runs: bool) -> None:
         state = running(folder)
         return state["programs"] if state and state["bootstrap"] == KafkaSettings.load().bootstrap else None
 
-    if not wait_until(lambda: (found := programs()) is None or (app in found) == runs, limit, poll=_POLL_SECONDS):
+    def done() -> bool:
+        return (found := programs()) is None or (app in found) == runs
+
+    with interruptible("lozenge status"):
+        is_done = wait_until(done, limit, poll=_POLL_SECONDS)
+    if not is_done:
         raise ChangeTimedOut(
             f"changing {app}: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
         )

@@ -10,7 +10,7 @@ from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.stream.samples import TEST, require_passed
-from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, show_rows
+from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, interruptible, show_rows
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -195,5 +195,6 @@ def _await(
     if limit is None:
         say(f"{stream}: {name} is requested; `lozenge stream releases {stream}` shows its progress", row, output)
         return
-    since = await_taking(kafka, wanted, app, list(map(kafka.topics.prefixed, raw_topics)), covered, limit)
+    with interruptible(f"lozenge stream releases {stream}"):
+        since = await_taking(kafka, wanted, app, list(map(kafka.topics.prefixed, raw_topics)), covered, limit)
     say(f"{stream} {name} is in force from {since_text(since)}", row | {"since": since}, output)
