@@ -56,6 +56,23 @@ def test_entities_of_two_runs_never_meet() -> None:
     assert first != second
 
 
+def test_a_row_for_an_entity_is_there_for_each_of_its_names() -> None:
+    loaded = with_manifest(
+        Detector(lambda events, settings, tables: events, settings=Settings),
+        tables={"watched": {"list": "watched_cards"}},
+    )
+    rows = [{"value": "card-1", "reason": "ours"}, {"value": "card-9", "reason": "of nobody"}]
+    given = case_of(loaded, [{"card_id": "card-1"}, {"card_id": "card-2"}], None, {"watched": rows})
+    made = gather([(given, result()), (given, result())], 1)
+    assert made is not None
+    own = [event["card_id"] for event in made.events if str(event["card_id"]).startswith("card-1/")]
+    further = {event["card_id"] for event in made.events[-RECOMBINED:]}
+    found = {row["value"]: row["reason"] for row in made.tables["watched"]}
+    assert len(found) == len(made.tables["watched"]), "a key comes once"
+    assert {found.get(name) for name in (*own, *further)} == {"ours"}
+    assert found["card-9"] == "of nobody"
+
+
 def test_an_event_that_became_a_dead_letter_is_skipped() -> None:
     made = gather([(case({"event_id": "good"}, {"event_id": "bad"}), result(failed=["bad"]))], 1)
     assert ids(made)[:-RECOMBINED] == ["1-good"]
