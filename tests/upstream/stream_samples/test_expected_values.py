@@ -71,6 +71,7 @@ def test_a_value_is_read_in_the_type_of_its_field(field: str, written: Any, valu
     ("field", "written", "problem"),
     [
         ("text", 7, "text is a text, and not 7"),
+        ("text", datetime(2026, 3, 1, 12, tzinfo=UTC), "text is a text, and not 2026-03-01T12:00:00"),
         ("flag", "true", "flag is true or false, and not 'true'"),
         ("whole", True, "whole is a number"),
         ("amount", "twelve", 'amount is a decimal, such as "12.50", and not'),

@@ -48,7 +48,8 @@ def expected_value(field: Field, written: Any) -> Any:
             return [expected_value(field.element, each) for each in written]
         case "map", dict():
             return {name: expected_value(field.element, each) for name, each in written.items()}
-    raise ValueError(f"{field.name} is {_kind(field)}, and not {written!r}")
+    shown = written.isoformat() if isinstance(written, date) else repr(written)
+    raise ValueError(f"{field.name} is {_kind(field)}, and not {shown}")
 
 
 def differences(field: Field, expected: Any, got: Any, path: str = "") -> Iterator[FieldDifference]:
