@@ -34,7 +34,7 @@ from tests.streams import AUTH
 
 EVENTS, KILLS = int(os.environ.get("SINK_EVENTS", "100000")), int(os.environ.get("SINK_KILLS", "5"))
 SEED = 7
-START_SECONDS, SECONDS = 120.0, 3_600.0
+PATIENCE_SECONDS, SECONDS = 240.0, 5_400.0
 POISON = 97
 """One record of so many is no event."""
 DECLARED = """
@@ -45,17 +45,22 @@ records = ["events"]
 buckets = 4
 commit_every = "1s"
 """
-COMMIT_MB = 4 if EVENTS <= 2_000_000 else 64
-"""Many small commits, or as many rows in each as by default."""
+COMMIT_MB = 4 if EVENTS <= 2_000_000 else 16
+"""Several commits of each portion."""
+PORTION = -(-EVENTS // (KILLS + 1))
+"""So many records come with each start, so that no kill finds a sink at rest."""
 CARDS = 1009
 
 pytestmark = pytest.mark.nightly
 
 
-def records() -> Iterator[tuple[bytes, bytes | None]]:
+def records(more: threading.Semaphore) -> Iterator[tuple[bytes, bytes | None]]:
+    """A portion for each time that `more` is released."""
     cards = [f"card_{number}" for number in range(CARDS)]
     made = [(card.encode(), EVENT.encode(event(number, card=card))) for number, card in enumerate(cards)]
     for number in range(EVENTS):
+        if number % PORTION == 0:
+            more.acquire()
         key, value = made[number % CARDS]
         yield key, value if number % POISON else b"no event"
 
@@ -76,8 +81,8 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
     sink = sink_folder(tmp_path, "campaign", f"{DECLARED}commit_mb = {COMMIT_MB}\n")
     command = deployed(kafka, sink)
     archive, log = tmp_path / "archive", tmp_path / "log"
-    stop = threading.Event()
-    producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records()))
+    stop, more = threading.Event(), threading.Semaphore(0)
+    producer = threading.Thread(target=write, args=(kafka, topic, kafka.partitions, records(more)))
     merger = threading.Thread(target=merge_for_ever, args=(archive / topic, stop))
     producer.start()
     merger.start()
@@ -89,15 +94,17 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
 
     started, deadline = 0, time.monotonic() + SECONDS
     try:
-        for _ in range(KILLS):
+        for number in range(1, KILLS + 1):
+            more.release()
             before = archived()
+            wanted = min(before + rng.uniform(1, 2 * PORTION), number * PORTION)
             with process_of(kafka, command, tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
-                patience = time.monotonic() + START_SECONDS
-                while archived() <= before and run.poll() is None and time.monotonic() < patience:
-                    time.sleep(0.05)
+                assert wait_until(lambda: archived() >= wanted or run.poll() is not None, PATIENCE_SECONDS)  # noqa: B023
                 assert run.poll() is None, log.read_text()
                 time.sleep(rng.uniform(0.0, 2.0))
                 started += 1
+                print(f"{started} kills, {archived()} of {EVENTS} records", file=sys.stderr, flush=True)
+        more.release()
         producer.join()
         with process_of(kafka, command, tmp_path, 1, log, LOZENGE_ARCHIVE=str(archive)) as run:
             assert wait_until(lambda: archived() >= EVENTS or run.poll() is not None, deadline - time.monotonic())
@@ -105,6 +112,7 @@ def test_a_sink_that_is_killed_again_and_again_has_every_record_once(kafka: Kafk
             assert run.wait(60) == 0, log.read_text()
     finally:
         stop.set()
+        more.release(KILLS + 1)
         producer.join()
         merger.join()
     sums = totals(found := proved(kafka, archive))
