@@ -1,4 +1,4 @@
-"""Links between documents lead somewhere, modules of the architecture page exist, and no page has two versions."""
+"""Links between documents lead somewhere, modules and tests that pages name exist, and no page has two versions."""
 
 import re
 from collections.abc import Iterator
@@ -40,6 +40,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_page_has_the_marks_of_an_unfinished_merge(page: Path) -> None:
     assert re.findall(r"^(?:<{7}|>{7}) .*", page.read_text("utf-8"), re.MULTILINE) == []
+
+
+def test_the_page_of_real_sources_names_tests_that_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "real-sources.md").read_text("utf-8")))
+    written = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("detectors/**/test_*.py")]
+    found = {name for file in written for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))}
+    assert named
+    assert sorted(named - found) == []
 
 
 def test_the_modules_of_the_architecture_page_exist() -> None:
