@@ -2,20 +2,28 @@
 
 Writes FILE ("docker-compose.override.yml"), which Docker Compose reads after docker-compose.yml. It adds a service for
 every detector folder and every stream, with the keys by which that must also be written. The service `upstream` is as
-docker-compose.yml has it but for these. The file is JSON, which is YAML too.
+docker-compose.yml has it but for these. Each sink, file source and table next to FOLDER has a service too, in the
+profile `sinks`, `sources` or `tables`: it runs what `lozenge sink deploy NAME` and its like have deployed. The file is
+JSON, which is YAML too.
 """
 
 import argparse
 import json
+import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lozenge.apps import UPSTREAM
+from lozenge.apps import UPSTREAM, file_source_app, sink_app, table_app
+from lozenge.archive.settings import ARCHIVE_VARIABLE
 from lozenge.errors import LozengeError
+from lozenge.file_sources import folder as file_sources
+from lozenge.file_sources.definition import DECLARATION as SOURCE
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
+from lozenge.platform_tables import project as tables
+from lozenge.sink_declarations import project as sinks
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
 from lozenge_deploy.local.upstream_replicas import normaliser_variables
@@ -24,15 +32,24 @@ from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_i
 
 OFF_HEAP_MB = 512
 """What a job's process needs in addition to the memory that its declaration names."""
+DECLARED_MB = 1_400
+"""For a sink, a file source or the loader of a table."""
+ARCHIVE = "archive"
+"""The volume with the tables of all sinks."""
+WORK = "/var/lib/lozenge"
+"""The folder of an image that its user may write to; a volume there is the user's too."""
 
 
-def override(streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
-    """The Compose file of these streams and detectors."""
+def override(
+    streams: Sequence[StreamDefinition], detectors: Sequence[DetectorFolder], project: Path | None = None
+) -> dict[str, Any]:
+    """The Compose file of these streams and detectors, and of the sinks, file sources and tables of a project."""
     normalisers = {stream.app: _normaliser(stream, detectors) for stream in streams}
+    declared = dict(_declared(project)) if project is not None else {}
     return {
         "x-made-by": "make compose",
-        "services": normalisers | {d.name: _service(d) for d in detectors},
-        "volumes": {d.name: {} for d in detectors},
+        "services": normalisers | {d.name: _service(d) for d in detectors} | declared,
+        "volumes": {name: {} for name in (*(d.name for d in detectors), *([ARCHIVE] if declared else []))},
     }
 
 
@@ -43,30 +60,77 @@ def _normaliser(stream: StreamDefinition, detectors: Sequence[DetectorFolder]) -
 
 
 def _service(detector: DetectorFolder) -> dict[str, Any]:
-    platform = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     return {
         "image": f"lozenge/{detector.name}:{detector.version}",
         "build": {
             "context": ".",
             "dockerfile": "deploy/images/detector/Dockerfile",
             "args": {"DETECTOR": detector.name},
-            "additional_contexts": {f"lozenge/base:{platform}": "service:topics"},
+            "additional_contexts": {f"lozenge/base:{_version()}": "service:topics"},
         },
-        "environment": {
-            "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
-            PREFIX_VARIABLE: f"${{{PREFIX_VARIABLE}:-}}",
-            PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
-            "SCHEMA_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
+        "environment": _kafka()
+        | {
             "LOZENGE_JOB_RELEASE": detector.version,
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
         },
-        "volumes": [f"{detector.name}:/var/lib/lozenge"],
-        "mem_limit": f"{detector.declaration.resources.memory_mb + OFF_HEAP_MB}m",
+        "volumes": [f"{detector.name}:{WORK}"],
+    } | _job(detector.declaration.resources.memory_mb + OFF_HEAP_MB)
+
+
+def _declared(project: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A service for each sink, table and file source, which starts only with its profile."""
+    for name in sinks.names_in(project):
+        variables = _named_in(project / sinks.SINKS / name / sinks.DECLARATION)
+        variables[ARCHIVE_VARIABLE] = f"{WORK}/archive"
+        volumes = {"volumes": [f"{ARCHIVE}:{WORK}"]}
+        yield sink_app(name), _deployed("sinks", ["lozenge.sink", name], variables) | volumes
+    for name in tables.names_in(project):
+        variables = _named_in(project / tables.TABLES / name / tables.DECLARATION)
+        yield table_app(name), _deployed("tables", ["lozenge_upstream.tables", name], variables)
+    folder = project / file_sources.USUAL
+    for name in file_sources.names_in(folder):
+        variables = _named_in(folder / name / SOURCE)
+        variables["LOZENGE_FILES_SOURCE"] = name
+        yield file_source_app(name), _deployed("sources", ["lozenge_upstream.files"], variables)
+
+
+def _deployed(profile: str, module: list[str], variables: dict[str, str | None]) -> dict[str, Any]:
+    return {
+        "profiles": [profile],
+        "image": f"lozenge/base:{_version()}",
+        "command": ["python", "-m", *module],
+        "environment": _kafka() | variables,
+    } | _job(DECLARED_MB)
+
+
+def _named_in(file: Path) -> dict[str, str | None]:
+    """The variables of the environment that a declaration names; Docker Compose passes those that it has."""
+    return dict.fromkeys(re.findall(r"\$\{(\w+)\}", file.read_text("utf-8", errors="replace")))
+
+
+def _job(memory_mb: int) -> dict[str, Any]:
+    """What the services of all jobs have in common."""
+    return {
+        "mem_limit": f"{memory_mb}m",
         "restart": "unless-stopped",
         "init": True,
         "stop_grace_period": "40s",
         "depends_on": {"topics": {"condition": "service_completed_successfully"}},
     }
+
+
+def _kafka() -> dict[str, str | None]:
+    return {
+        "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
+        PREFIX_VARIABLE: f"${{{PREFIX_VARIABLE}:-}}",
+        PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
+        "SCHEMA_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
+    }
+
+
+def _version() -> str:
+    """Of the platform, and of its images."""
+    return str(tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
 
 
 def main() -> int:
@@ -80,7 +144,8 @@ def main() -> int:
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    arguments.file.write_text(json.dumps(override(streams.definitions, found), indent=2) + "\n", "utf-8")
+    made = override(streams.definitions, found, arguments.folder.absolute().parent)
+    arguments.file.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
     print(f"{arguments.file}: {', '.join(d.name for d in found)}")
     return 0
 

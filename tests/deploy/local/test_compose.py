@@ -102,6 +102,32 @@ def test_a_further_stream_has_a_service_like_upstream() -> None:
     assert made["environment"] == normaliser_variables(login, (), ())
 
 
+def test_sinks_tables_and_file_sources_have_services_that_start_with_a_profile(tmp_path: Path) -> None:
+    declarations = {
+        "downstream/sinks/recent/sink.toml": 'url = "redis://:${SECRET}@cache:6379"',
+        "downstream/sinks/kept/sink.toml": 'kind = "archive"',
+        "upstream/tables/limits/table.toml": 'source = "postgresql://${LIMITS_USER}@db/limits"',
+        "upstream/sources/nightly/source.toml": 'path = "s3://bucket/nightly"',
+    }
+    for path, text in declarations.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
+    made = override(STREAMS.definitions, FOLDERS, tmp_path)
+    found = {name: service for name, service in made["services"].items() if "profiles" in service}
+    assert {name: (*each["profiles"], *each["command"][2:]) for name, each in found.items()} == {
+        "sink-recent": ("sinks", "lozenge.sink", "recent"),
+        "sink-kept": ("sinks", "lozenge.sink", "kept"),
+        "table-limits": ("tables", "lozenge_upstream.tables", "limits"),
+        "files-nightly": ("sources", "lozenge_upstream.files"),
+    }
+    passed = {name for each in found.values() for name, value in each["environment"].items() if value is None}
+    assert passed == {"SECRET", "LIMITS_USER"}, "a secret is in no file"
+    assert found["files-nightly"]["environment"]["LOZENGE_FILES_SOURCE"] == "nightly"
+    assert found["sink-kept"]["environment"]["LOZENGE_ARCHIVE"].startswith("/var/lib/lozenge/")
+    assert found["sink-kept"]["volumes"] == ["archive:/var/lib/lozenge"]
+    assert "archive" in made["volumes"]
+
+
 def test_the_broker_is_the_embedded_ones_version() -> None:
     jars = (ROOT / "shared" / "lozenge" / "toolchain" / "jars.sha256").read_text("utf-8")
     [version] = re.findall(r" broker/kafka_2\.13-(.+)\.jar", jars)
