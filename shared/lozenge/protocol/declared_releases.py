@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from pydantic import ValidationError
@@ -24,37 +24,35 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class DeclaredRelease(Protocol):
-    """A release: what was declared, who made it, when and why. `owner` is whose it is."""
+class DeclaredRelease(msgspec.Struct, frozen=True):
+    """A release: what was declared, who made it, when and why. A kind of it says what its record calls the `owner`."""
+
+    owner: str
+    number: Number
+    declaration: dict[str, Any]
+    by: str = ""
+    reason: str = ""
+    at: Moment = msgspec.field(default_factory=now)
 
     @property
-    def owner(self) -> str: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def declaration(self) -> dict[str, Any]: ...
-    @property
-    def by(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def at(self) -> datetime: ...
+    def name(self) -> str:
+        """ "r3"."""
+        return name_of(self.number)
 
 
-class ReleaseRequest(Protocol):
-    """What is requested of `owner`: the number of its `release`, and more.
+class ReleaseRequest(msgspec.Struct, frozen=True):
+    """What is requested of `owner`: the number of its `release`, how many instances, and whether it is paused.
 
-    `previous` is the release that was requested before, 0 if none was: it runs where this one cannot.
+    `previous` is the release that was requested before this one, 0 if none was: it runs where this one cannot.
     """
 
-    @property
-    def owner(self) -> str: ...
-    @property
-    def release(self) -> int: ...
-    @property
-    def previous(self) -> int: ...
-    @property
-    def paused(self) -> bool: ...
+    owner: str
+    release: Number
+    previous: int = 0
+    instances: Number = 1
+    paused: bool = False
+    by: str = ""
+    at: Moment = msgspec.field(default_factory=now)
 
 
 R = TypeVar("R", bound=DeclaredRelease)

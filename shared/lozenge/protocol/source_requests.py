@@ -3,37 +3,22 @@
 `lozenge source` writes releases (`night/r3`) and requests (`night`). The instances of a source follow their request.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from lozenge.file_sources.definition import NAME, FileSource
 from lozenge.file_sources.topics import FILE_PARTITIONS
-from lozenge.protocol.declared_releases import Deployed, Moment, Number, RowFormat, name_of, now
+from lozenge.protocol.declared_releases import DeclaredRelease, Deployed, Moment, ReleaseRequest, RowFormat, now
 
 MOST_INSTANCES = FILE_PARTITIONS
 """Each file belongs to a partition, and each partition to one instance."""
 
 
-class SourceRelease(msgspec.Struct, frozen=True):
-    """A release of a file source: what its `source.toml` declared, and who made it, when and why."""
+class SourceRelease(DeclaredRelease, frozen=True):
+    """A release of a file source: what its `source.toml` declared."""
 
-    source: str
-    number: Number
-    declaration: dict[str, Any]
-    by: str = ""
-    reason: str = ""
-    at: Moment = msgspec.field(default_factory=now)
-
-    @property
-    def owner(self) -> str:
-        """The file source."""
-        return self.source
-
-    @property
-    def name(self) -> str:
-        """ "r3"."""
-        return name_of(self.number)
+    owner: str = msgspec.field(name="source")
 
     def definition(self) -> FileSource:
         """The file source; raises ValueError for a declaration of another version of the platform."""
@@ -47,27 +32,16 @@ class FileRetry(msgspec.Struct, frozen=True):
     at: Moment = msgspec.field(default_factory=now)
 
 
-class SourceRequest(msgspec.Struct, frozen=True):
-    """What is requested of a deployed file source: its release, how many instances, and how fast.
+class SourceRequest(ReleaseRequest, frozen=True):
+    """What is requested of a deployed file source, and how fast it copies.
 
     `rate` is the largest number of rows a second of all instances together; 0 is none. `retries` are by path.
-    `previous` is the release that was requested before this one, 0 if none was: it runs where this one cannot.
     """
 
-    source: str
-    release: Number
+    owner: str = msgspec.field(name="source")
     instances: Annotated[int, msgspec.Meta(ge=1, le=MOST_INSTANCES)] = 1
-    paused: bool = False
     rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     retries: dict[str, FileRetry] = msgspec.field(default_factory=dict)
-    by: str = ""
-    at: Moment = msgspec.field(default_factory=now)
-    previous: int = 0
-
-    @property
-    def owner(self) -> str:
-        """The file source."""
-        return self.source
 
 
 SourceRow = SourceRelease | SourceRequest

@@ -8,18 +8,17 @@ keeps the texts of the folder that it runs (`auth/folder`).
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from lozenge.contracts.record import Record
+from lozenge.protocol.declared_releases import Moment, now
 from lozenge.streams.folder import NAME
 from lozenge.streams.release_files import digest_of, is_file_of_release
 
 FOLDER = 0
 """The number of what no operator has released: the folder that upstream ran before the first deploy."""
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Number = Annotated[int, msgspec.Meta(ge=FOLDER)]
 _KEY = re.compile(rf"({NAME})(?:/(?:(r[1-9][0-9]*|folder)|(report)))?")
 
@@ -36,10 +35,6 @@ def release_name(number: int) -> str:
     return f"r{number}" if number else "folder"
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class StreamRelease(msgspec.Struct, frozen=True):
     """A release of a stream: the texts of its folder by path, and who made it, when and why."""
 
@@ -48,7 +43,7 @@ class StreamRelease(msgspec.Struct, frozen=True):
     files: dict[str, str]
     by: str = ""
     reason: str = ""
-    at: Moment = msgspec.field(default_factory=_now)
+    at: Moment = msgspec.field(default_factory=now)
 
     @property
     def id(self) -> ReleaseId:
@@ -69,7 +64,7 @@ class StreamDeployment(msgspec.Struct, frozen=True):
     what: str = "deploy"
     by: str = ""
     reason: str = ""
-    at: Moment = msgspec.field(default_factory=_now)
+    at: Moment = msgspec.field(default_factory=now)
 
 
 class StreamReport(msgspec.Struct, frozen=True):
@@ -79,7 +74,7 @@ class StreamReport(msgspec.Struct, frozen=True):
     revision: str
     release: Number
     problems: tuple[str, ...] = ()
-    at: Moment = msgspec.field(default_factory=_now)
+    at: Moment = msgspec.field(default_factory=now)
 
 
 StreamRow = StreamRelease | StreamDeployment | StreamReport

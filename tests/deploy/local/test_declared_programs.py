@@ -6,7 +6,7 @@ from lozenge_deploy.local.declared_programs import programs_of_app, programs_of_
 
 
 def state(request: AppRequest) -> AppState:
-    return APPS.state_of(request.app, {request.app: request})
+    return APPS.state_of(request.owner, {request.owner: request})
 
 
 def test_a_cache_has_its_instances_and_each_knows_its_sink_by_name() -> None:

@@ -92,14 +92,14 @@ def _show_stream(row: StreamRow) -> None:
 
 
 def _show_source(row: SourceRow) -> None:
-    state = SOURCES.state_of(row.source, {SOURCES.key_of(row).decode(): row})
-    source_row(row.source, state, [], {}, 0.0)
+    state = SOURCES.state_of(row.owner, {SOURCES.key_of(row).decode(): row})
+    source_row(row.owner, state, [], {}, 0.0)
     repr((state.release, state.next_number()))
 
 
 def _show_app(row: AppRow) -> None:
-    state = APPS.state_of(row.app, {APPS.key_of(row).decode(): row})
-    sink_row(row.app, state)
+    state = APPS.state_of(row.owner, {APPS.key_of(row).decode(): row})
+    sink_row(row.owner, state)
     repr((last_of(state), state.to_run, programs_of_app(state)))
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lozenge.protocol.app_requests import APPS, AppRelease, AppRequest, AppRow
-from lozenge.protocol.source_requests import SOURCES
+from lozenge.protocol.source_requests import SOURCES, SourceRelease, SourceRequest
 
 RELEASE = AppRelease("sink-last", 3, {"kind": "cache", "url": "${URL}"}, "ann", "why")
 REQUEST = AppRequest("sink-last", 3, previous=2, instances=2, paused=True)
@@ -14,6 +14,13 @@ REQUEST = AppRequest("sink-last", 3, previous=2, instances=2, paused=True)
 def test_a_row_comes_back_as_it_was(row: AppRow) -> None:
     written = APPS.record("topic", row)
     assert APPS.decode(written.key or b"", written.value or b"") == row
+
+
+def test_a_record_calls_its_owner_as_its_kind_does() -> None:
+    for row in (RELEASE, REQUEST):
+        assert msgspec.to_builtins(row)["app"] == "sink-last"
+    for each in (SourceRelease("night", 1, {}), SourceRequest("night", 1)):
+        assert msgspec.to_builtins(each)["source"] == "night"
 
 
 @pytest.mark.parametrize(
