@@ -16,10 +16,10 @@ from lozenge_deploy.cli.printing.terminal import clear, echo
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.declared_releases import AnyState
     from lozenge_deploy.control.deployments_view import Deployment
     from lozenge_deploy.observe.group_lag import GroupLag
     from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
-    from lozenge_deploy.operations.declarations.status import AnyState
     from lozenge_deploy.operations.streams.refused_releases import ReleaseRefusal
 
 MANY_DEAD = 0.1
@@ -49,18 +49,22 @@ def status(
     """
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.stream_releases import FollowedStreams
+    from lozenge_deploy.control.declared_apps import DeclaredApps
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.observe.metrics_reader import MetricsReader
-    from lozenge_deploy.operations.declarations.status import deployed_states
     from lozenge_deploy.operations.streams.refused_releases import refused_releases
 
     kafka = KafkaSettings.load()
     readings = MetricsReader(kafka)
     try:
         readings.catch_up()
-        with Deployments(kafka) as deployments, closing(FollowedStreams(kafka)) as streams:
+        with (
+            Deployments(kafka) as deployments,
+            closing(FollowedStreams(kafka)) as streams,
+            closing(DeclaredApps(kafka)) as declared,
+        ):
             while True:
-                known = Known(deployments.all(), refused_releases(streams.poll()), deployed_states(kafka))
+                known = Known(deployments.all(), refused_releases(streams.poll()), declared.poll())
                 if watch:
                     clear()
                 if name:

@@ -1,14 +1,12 @@
 """The processes of the file sources, sinks and tables that are deployed, on the platform of one machine."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lozenge.apps import file_source_app, is_sink
-from lozenge.kafka.compacted_topic import CompactedTopic
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.app_requests import APPS, AppState
-from lozenge.protocol.source_requests import SOURCES, SourceState
+from lozenge.protocol.app_requests import AppState
+from lozenge.protocol.declared_releases import AnyState
+from lozenge.protocol.source_requests import SourceRequest, SourceState
 from lozenge_deploy.local.upstream_replicas import instance_names
 
 
@@ -41,37 +39,9 @@ def programs_of_app(state: AppState) -> Programs:
     return dict.fromkeys(instance_names(state.name, request.instances), own)
 
 
-class DeployedPrograms:
-    """Follows what is requested of file sources, sinks and tables; used by one thread."""
-
-    def __init__(self, kafka: KafkaSettings) -> None:
-        """Raises BrokerUnavailable."""
-        control = kafka.topics.control
-        self._followed: list[tuple[CompactedTopic[Any], Callable[[Mapping[str, Any]], Iterator[Programs]]]] = [
-            (CompactedTopic(kafka, control.sources, SOURCES.decode), _of_sources),
-            (CompactedTopic(kafka, control.apps, APPS.decode), _of_apps),
-        ]
-        for rows, _ in self._followed:
-            list(rows.catch_up())
-
-    def programs(self) -> Programs:
-        """Each process that is to run, by name; nothing waits."""
-        found: Programs = {}
-        for followed, programs_of in self._followed:
-            list(followed.poll(0.0))
-            for programs in programs_of(followed.rows):
-                found |= programs
-        return found
-
-    def close(self) -> None:
-        """Closes the connections."""
-        for rows, _ in self._followed:
-            rows.close()
-
-
-def _of_sources(rows: Mapping[str, Any]) -> Iterator[Programs]:
-    return map(programs_of_source, SOURCES.deployed(rows))
-
-
-def _of_apps(rows: Mapping[str, Any]) -> Iterator[Programs]:
-    return map(programs_of_app, APPS.deployed(rows))
+def programs_of(deployed: Iterable[AnyState]) -> Programs:
+    """Each process that is to run of what is deployed, by name."""
+    found: Programs = {}
+    for state in deployed:
+        found |= programs_of_source(state) if isinstance(state.request, SourceRequest) else programs_of_app(state)
+    return found

@@ -29,8 +29,9 @@ from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.merged import common_keys, merged_topics
 from lozenge.streams.project import STREAMS_VARIABLE, Streams
 from lozenge.toolchain.java import java_home
+from lozenge_deploy.control.declared_apps import DeclaredApps
 from lozenge_deploy.hosts.host_process import HOSTS, host_processes
-from lozenge_deploy.local.declared_programs import DeclaredProgram, DeployedPrograms
+from lozenge_deploy.local.declared_programs import DeclaredProgram, programs_of
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.platform_request import Requested, requested
 from lozenge_deploy.local.running_platform import STATE
@@ -133,14 +134,15 @@ def run(folder: Path, streams: Streams, rekeys: Collection[str] | None, stop: St
         create_topics(kafka, streams)
         shipper = Shipper(kafka)
         with (
-            closing(DeployedPrograms(kafka)) as deployed,
+            closing(DeclaredApps(kafka)) as deployed,
             Supervisor(folder / "logs") as supervisor,
             closing(shipper),
         ):
             applied: Requested | None = None
             declared: dict[str, DeclaredProgram] = {}
             while True:
-                wanted, before_it, declared = newest_request(folder, applied), declared, deployed.programs()
+                wanted, before_it = newest_request(folder, applied), declared
+                declared = programs_of(deployed.poll().values())
                 if wanted != applied or declared != before_it:
                     changed = wanted.programs_changed(applied) if applied else set()
                     changed |= {name for name in failed_of(supervisor) if declared.get(name) != before_it.get(name)}

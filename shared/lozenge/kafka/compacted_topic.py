@@ -1,11 +1,13 @@
 """A compacted topic as a table: the last record of every key.
 
-`read_latest` reads it once, to its present end. `CompactedTopic` follows it. All readers of compacted topics use these.
-In both a record that is no row of its topic is logged and skipped, and the row of its key stays.
+`read_latest` reads it once, to its present end. `CompactedTopic` follows it, and `FollowedRows` one that may not exist
+yet. All readers of compacted topics use these. A record that is no row of its topic is logged and skipped, and the row
+of its key stays.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
@@ -16,10 +18,13 @@ from pydantic import BaseModel
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions as partitions_of
 from lozenge.kafka.topic_reader import read
 
 READ_SECONDS = 20.0
 LOOK_SECONDS = 2.0
+NEW_TOPIC_SECONDS = 10.0
+"""How often somebody looks for a topic that there was not: the first request may create it."""
 R = TypeVar("R")
 M = TypeVar("M", bound=BaseModel)
 
@@ -170,6 +175,41 @@ class CompactedTopic(Generic[R]):
         )
 
 
+class FollowedRows(Generic[R]):
+    """The rows of a topic of one partition that may not exist yet, from its present end on; used by one thread."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes, bytes], R]) -> None:
+        """Reads the topic to its present end; raises BrokerUnavailable. `decode` is that of a `CompactedTopic`."""
+        self._kafka, self._topic, self._decode = kafka, topic, decode
+        self._followed: CompactedTopic[R] | None = None
+        self._look_at = 0.0
+        self._begin()
+
+    @property
+    def rows(self) -> Mapping[str, R]:
+        """The row of every live key, as known by now."""
+        return self._followed.rows if self._followed is not None else {}
+
+    def take(self) -> Mapping[str, R]:
+        """Takes what has come, without waiting, and returns the rows. A broker that is away brings nothing."""
+        if self._followed is not None:
+            list(self._followed.poll(0.0))
+        elif time.monotonic() >= self._look_at:
+            with suppress(BrokerUnavailable):
+                self._begin()
+        return self.rows
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._followed is not None:
+            self._followed.close()
+
+    def _begin(self) -> None:
+        self._look_at = time.monotonic() + NEW_TOPIC_SECONDS
+        if self._topic in partitions_of(self._kafka):
+            self._followed = _caught_up(CompactedTopic(self._kafka, self._topic, self._decode))
+
+
 def json_row(kind: type[M], field: str, key: bytes, value: bytes) -> M:
     """The row in a record, whose `field` equals its key unless that is ""; raises ValueError for any other record."""
     row = kind.model_validate_json(value)
@@ -183,11 +223,15 @@ def follow(kafka: KafkaSettings, topic: str, kind: type[M], key: str = "") -> Co
 
     `key` is the field that equals the key of the record; "" if none does.
     """
-    table = CompactedTopic(kafka, topic, partial(json_row, kind, key))
+    return _caught_up(CompactedTopic(kafka, topic, partial(json_row, kind, key)))
+
+
+def _caught_up(topic: CompactedTopic[R]) -> CompactedTopic[R]:
+    """The topic, read to its present end; closed if that fails."""
     try:
-        for _ in table.catch_up():
+        for _ in topic.catch_up():
             pass
     except BaseException:
-        table.close()
+        topic.close()
         raise
-    return table
+    return topic

@@ -94,6 +94,10 @@ class Deployed(Generic[R, Q]):
         return max(self.releases, default=0) + 1
 
 
+AnyState = Deployed[Any, Any]
+"""The state of an owner of any kind."""
+
+
 @dataclass(frozen=True)
 class RowFormat(Generic[R, Q]):
     """How releases and requests are the records of a topic; `owner` is the pattern of whose they may be."""

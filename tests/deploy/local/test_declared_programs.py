@@ -2,7 +2,7 @@
 
 from lozenge.protocol.app_requests import APPS, AppRequest, AppState
 from lozenge.protocol.source_requests import SOURCES, SourceRequest
-from lozenge_deploy.local.declared_programs import programs_of_app, programs_of_source
+from lozenge_deploy.local.declared_programs import programs_of, programs_of_app, programs_of_source
 
 
 def state(request: AppRequest) -> AppState:
@@ -27,3 +27,11 @@ def test_a_paused_sink_and_what_is_retired_have_no_process_and_a_paused_source_k
     assert programs_of_app(AppState("sink-last")) == {}
     request = SourceRequest("night", 1, paused=True)
     assert [*programs_of_source(SOURCES.state_of("night", {"night": request}))] == ["files-night"]
+
+
+def test_each_kind_has_the_processes_of_its_kind() -> None:
+    source = SOURCES.state_of("night", {"night": SourceRequest("night", 1)})
+    assert [*programs_of([source, state(AppRequest("sink-last", 1)), AppState("table-limits")])] == [
+        "files-night",
+        "sink-last",
+    ]

@@ -1,6 +1,7 @@
 """A topic is read to its end, from its tail, or for the first record of each partition."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from itertools import islice
 
 import pytest
@@ -8,10 +9,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts.topics import Topic
-from lozenge.kafka.compacted_topic import CompactedTopic, read_latest
+from lozenge.kafka import compacted_topic
+from lozenge.kafka.compacted_topic import CompactedTopic, FollowedRows, read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import TAIL_STEP, bounds, fetch, read, read_log, record_at, tail
+from lozenge.process.waiting import wait_until
 from lozenge_deploy.observe.topic_tail import latest
 
 pytestmark = pytest.mark.integration
@@ -198,3 +201,23 @@ def test_a_compacted_topic_that_is_written_all_the_time_has_ends_with_whole_tran
         producer.abort_transaction()
     assert all(a == b for a, b in ends)
     assert len({a for a, _ in ends}) > 2
+
+
+def test_rows_are_followed_once_their_topic_exists(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, producer = "read-what-comes-later", Producer(kafka.client())
+    monkeypatch.setattr(compacted_topic, "NEW_TOPIC_SECONDS", 0.0)
+
+    def write(key: bytes, value: bytes | None) -> None:
+        producer.produce(topic, value, key, partition=0)
+        assert producer.flush(30) == 0
+
+    with closing(FollowedRows(kafka, topic, lambda key, value: value)) as early:
+        assert early.take() == {}
+        ensure_topics(kafka, [Topic(topic, 1)])
+        write(b"a", b"1")
+        assert wait_until(lambda: early.take() == {"a": b"1"}, 30)
+        with closing(FollowedRows(kafka, topic, lambda key, value: value)) as late:
+            assert late.rows == {"a": b"1"}, "it has read to the end before anybody asks"
+        write(b"b", b"2")
+        write(b"a", None)
+        assert wait_until(lambda: early.take() == {"b": b"2"}, 30)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lozenge.errors import UsageError
-from lozenge.protocol.declared_releases import DeclaredRelease, Deployed, Q, R, ReleaseRequest, name_of
+from lozenge.protocol.declared_releases import AnyState, DeclaredRelease, Deployed, Q, R, ReleaseRequest, name_of
 
-AnyState = Deployed[Any, Any]
 C = TypeVar("C", bound=ReleaseRequest)
 
 

@@ -1,25 +1,9 @@
 """What `lozenge status` says of file sources, sinks and tables that are deployed: pure over requests and metrics."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from lozenge.apps import file_source_app
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.declared_releases import Deployed, name_of
+from lozenge.protocol.declared_releases import AnyState, name_of
 from lozenge_deploy.observe.metrics_reader import Reading
-from lozenge_deploy.operations.declarations.apps import requests_of_apps
-from lozenge_deploy.operations.file_sources.requests import requests_of_sources
-
-AnyState = Deployed[Any, Any]
-
-
-def deployed_states(kafka: KafkaSettings) -> Mapping[str, AnyState]:
-    """What is deployed of them, by app; raises BrokerUnavailable."""
-    found: dict[str, AnyState] = {
-        file_source_app(name): each for name, each in requests_of_sources(kafka).states().items()
-    }
-    found |= requests_of_apps(kafka).states()
-    return {app: state for app, state in found.items() if state.request is not None}
 
 
 def status_of(app: str, state: AnyState, reading: Reading | None) -> dict[str, Any]:
