@@ -1,13 +1,17 @@
-"""Which release a command requests, given what is deployed: the same for all that has a declaration. Pure."""
+"""Which release a command requests, given what is deployed: the same for all that has a declaration.
+
+Pure but for the clock and the name of the user.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
+
+import msgspec
 
 from lozenge.errors import UsageError
-from lozenge.protocol.declared_releases import AnyState, DeclaredRelease, Deployed, Q, R, ReleaseRequest, name_of
-
-C = TypeVar("C", bound=ReleaseRequest)
+from lozenge.process.user_name import user_name
+from lozenge.protocol.declared_releases import AnyState, DeclaredRelease, Deployed, Q, R, RowFormat, name_of, now
 
 
 @dataclass(frozen=True)
@@ -24,27 +28,42 @@ class Words:
 
 
 def deployment_of(
-    state: Deployed[R, Q],
-    declaration: Mapping[str, Any],
-    words: Words,
-    *,
-    release: Callable[[int], R],
-    request: Callable[[int], Q],
+    rows: RowFormat[R, Q], state: Deployed[R, Q], declaration: Mapping[str, Any], reason: str, words: Words
 ) -> list[R | Q]:
     """Requests the release that has this declaration, or a new one. Raises UsageError if it is requested already."""
     same = [number for number, each in state.releases.items() if each.declaration == declaration]
     if not same:
         number = state.next_number()
-        return [release(number), request(number)]
+        new = rows.release(state.name, number, dict(declaration), user_name(), reason)
+        return [new, _requested(rows, state, number)]
     if state.request is not None and state.request.release == same[-1]:
         raise UsageError(
             f"deploying {words.what}: its folder is {name_of(same[-1])}, which is deployed already",
             hint=f"change {words.file} first; `{words.commands} history {words.name}` lists the releases",
         )
-    return [request(same[-1])]
+    return [_requested(rows, state, same[-1])]
 
 
-def earlier_release(state: AnyState, to: str, words: Words) -> int:
+def rollback_of(rows: RowFormat[R, Q], state: Deployed[R, Q], to: str, words: Words) -> Q:
+    """Requests an earlier release: `to`, such as "r2", or the one before that in force for "". Raises UsageError."""
+    return _requested(rows, state, _earlier_release(state, to, words))
+
+
+def changed(request: Q, **values: Any) -> Q:
+    """The request with other values, made by this user now."""
+    return msgspec.structs.replace(request, **values, by=user_name(), at=now())
+
+
+def _requested(rows: RowFormat[R, Q], state: Deployed[R, Q], release: int) -> Q:
+    """A request for a release, which remembers the one before it."""
+    request = state.request
+    if request is None:
+        return rows.request(state.name, release, by=user_name())
+    previous = request.release if request.release != release else request.previous
+    return changed(request, release=release, previous=previous)
+
+
+def _earlier_release(state: AnyState, to: str, words: Words) -> int:
     """The release that a rollback requests: `to`, such as "r2", or for "" the one before. Raises UsageError."""
     request = deployed(state, "rolling back", words)
     names = {name_of(number): number for number in state.releases}
@@ -58,7 +77,7 @@ def earlier_release(state: AnyState, to: str, words: Words) -> int:
     return names[to] if to else max(earlier)
 
 
-def deployed(state: Deployed[Any, C], doing: str, words: Words) -> C:
+def deployed(state: Deployed[Any, Q], doing: str, words: Words) -> Q:
     """What is requested; raises UsageError if nothing is."""
     if state.request is None:
         raise UsageError(

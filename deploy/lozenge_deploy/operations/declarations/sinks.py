@@ -10,7 +10,7 @@ from lozenge.errors import ConfigError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.near_names import near_hint
 from lozenge.protocol.app_requests import AppRow, AppState
-from lozenge.protocol.declared_releases import DeclaredRelease, name_of, problem_of
+from lozenge.protocol.declared_releases import DeclaredRelease, name_of
 from lozenge.sink_declarations.archive_sink import ArchiveSink
 from lozenge.sink_declarations.cache_sink import CacheSink
 from lozenge.sink_declarations.project import Sink, sink_named, sink_of
@@ -55,14 +55,7 @@ def deployment_of(state: AppState, sink: Sink, reason: str) -> list[AppRow]:
 
 def rollback_of(state: AppState, to: str, streams: Streams, kafka: KafkaSettings) -> list[AppRow]:
     """Requests an earlier release. Raises UsageError, and ConfigError for one that cannot run any more."""
-    request = apps.rollback_of(state, to)
-    doing = f"rolling {apps.words_of(state.name).what} back to {name_of(request.release)}"
-    try:
-        sink = sink_of(state.releases[request.release].declaration)
-    except ValueError as error:
-        raise ConfigError(f"{doing}: this version of the platform cannot run it: {problem_of(error)}") from error
-    require_sound(sink, streams, kafka, doing)
-    return [request]
+    return apps.rollback_of(state, to, sink_of, lambda sink, doing: require_sound(sink, streams, kafka, doing))
 
 
 def last_of(state: AppState) -> Sink | None:

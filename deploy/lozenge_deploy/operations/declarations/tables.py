@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lozenge.errors import PROBLEM, ConfigError, LozengeError, UsageError
+from lozenge.errors import PROBLEM, LozengeError, UsageError
 from lozenge.platform_tables.column_types import column_types, sql_name
 from lozenge.platform_tables.definition import PlatformTable
 from lozenge.platform_tables.project import table_of
 from lozenge.protocol.app_requests import AppRow, AppState
-from lozenge.protocol.declared_releases import name_of, problem_of
 from lozenge_deploy.operations.declarations import apps
 from lozenge_deploy.operations.streams.upstream_tools import asked
 
@@ -41,15 +40,12 @@ def rollback_of(
     state: AppState, to: str, readers: Readers, check: Callable[[PlatformTable, str], object]
 ) -> list[AppRow]:
     """Requests an earlier release that `check` accepts. Raises as `deployment_of` and `check`, and ConfigError."""
-    request = apps.rollback_of(state, to)
-    doing = f"rolling {apps.words_of(state.name).what} back to {name_of(request.release)}"
-    try:
-        table = table_of(state.releases[request.release].declaration)
-    except ValueError as error:
-        raise ConfigError(f"{doing}: this version of the platform cannot run it: {problem_of(error)}") from error
-    _require_readable(table, readers, doing)
-    check(table, doing)
-    return [request]
+
+    def check_all(table: PlatformTable, doing: str) -> None:
+        _require_readable(table, readers, doing)
+        check(table, doing)
+
+    return apps.rollback_of(state, to, table_of, check_all)
 
 
 def _require_readable(table: PlatformTable, readers: Readers, doing: str) -> None:

@@ -1,23 +1,12 @@
-"""What a command requests of a file source, given what is deployed. Pure."""
+"""What a command requests of a file source, given what is deployed. Pure but for the clock."""
 
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from lozenge.errors import UsageError
 from lozenge.file_sources.definition import FileSource
-from lozenge.process.user_name import user_name
-from lozenge.protocol.declared_releases import now
 from lozenge.protocol.file_positions import FilePosition, FileState
-from lozenge.protocol.source_requests import (
-    MOST_INSTANCES,
-    FileRetry,
-    SourceRelease,
-    SourceRequest,
-    SourceRow,
-    SourceState,
-)
+from lozenge.protocol.source_requests import MOST_INSTANCES, SOURCES, FileRetry, SourceRequest, SourceRow, SourceState
 from lozenge_deploy.operations.declarations import releases
 from lozenge_deploy.operations.declarations.releases import Words
 
@@ -31,19 +20,12 @@ def words_of(source: str) -> Words:
 
 def deployment_of(state: SourceState, source: FileSource, reason: str) -> Rows:
     """Requests this declaration: as the release that has it, or as a new one. Raises UsageError if it is in force."""
-    declaration = source.model_dump(mode="json")
-    return releases.deployment_of(
-        state,
-        declaration,
-        words_of(source.name),
-        release=lambda number: SourceRelease(source.name, number, declaration, user_name(), reason),
-        request=lambda number: _request(state, number),
-    )
+    return releases.deployment_of(SOURCES, state, source.model_dump(mode="json"), reason, words_of(state.name))
 
 
 def rollback_of(state: SourceState, to: str) -> Rows:
     """Requests an earlier release: `to`, such as "r2", or the one before that in force for "". Raises UsageError."""
-    return [_request(state, releases.earlier_release(state, to, words_of(state.name)))]
+    return [releases.rollback_of(SOURCES, state, to, words_of(state.name))]
 
 
 def rate_changed(state: SourceState, rate: float) -> Rows:
@@ -83,14 +65,7 @@ def retried(state: SourceState, positions: Iterable[FilePosition], paths: list[s
 
 
 def _with(state: SourceState, doing: str, **values: Any) -> SourceRequest:
-    return msgspec.structs.replace(_deployed(state, doing), **values, by=user_name(), at=now())
-
-
-def _request(state: SourceState, release: int) -> SourceRequest:
-    if state.request is None:
-        return SourceRequest(state.name, release, by=user_name())
-    previous = state.request.release if state.request.release != release else state.request.previous
-    return _with(state, "deploying", release=release, previous=previous)
+    return releases.changed(_deployed(state, doing), **values)
 
 
 def _deployed(state: SourceState, doing: str) -> SourceRequest:

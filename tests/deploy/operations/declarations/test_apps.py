@@ -3,7 +3,7 @@
 import pytest
 
 from lozenge.errors import UsageError
-from lozenge.protocol.app_requests import AppState
+from lozenge.protocol.app_requests import AppRequest, AppState
 from lozenge_deploy.operations.declarations.apps import deployment_of, paused, rollback_of, scaled, words_of
 from lozenge_deploy.operations.declarations.releases import history_rows
 from tests.deploy.operations.declarations.states import after, request_of
@@ -17,6 +17,10 @@ def deployed(*declarations: dict[str, object], name: str = "sink-last") -> AppSt
     for declaration in declarations:
         state = after(state, deployment_of(state, declaration, "why"))
     return state
+
+
+def rolled_back(state: AppState, to: str) -> AppRequest:
+    return request_of(rollback_of(state, to, lambda declaration: declaration, lambda declaration, doing: None))
 
 
 def test_a_new_declaration_is_a_release_and_one_that_was_released_is_that_release_again() -> None:
@@ -40,11 +44,11 @@ def test_a_release_keeps_instances_and_pause_and_names_the_one_before_it() -> No
 def test_a_rollback_is_to_the_release_before_or_to_a_named_one() -> None:
     state = deployed(FIRST)
     with pytest.raises(UsageError, match="first release"):
-        rollback_of(state, "")
+        rolled_back(state, "")
     state = deployed(FIRST, SECOND)
-    assert (rollback_of(state, "").release, rollback_of(state, "").previous) == (1, 2)
+    assert (rolled_back(state, "").release, rolled_back(state, "").previous) == (1, 2)
     with pytest.raises(UsageError, match="no release r9"):
-        rollback_of(state, "r9")
+        rolled_back(state, "r9")
 
 
 def test_what_is_requested_already_is_no_change() -> None:
