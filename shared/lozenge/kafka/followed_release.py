@@ -9,12 +9,12 @@ from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process import logging
+from lozenge.process.waiting import POLL_SECONDS, wait_until
 from lozenge.protocol.declared_releases import Deployed, Q, R, RowFormat, name_of, problem_of
 
 T = TypeVar("T")
 LOOK_SECONDS = 0.5
 """How often a process that works looks for another request."""
-_STEP_SECONDS = 0.05
 
 
 class FollowedRelease(Generic[R, Q, T]):
@@ -61,7 +61,7 @@ class FollowedRelease(Generic[R, Q, T]):
         """What is in force until `stop`, one release after the other; it waits while there is none to run."""
         while not stop.requested:
             if self.paused:
-                time.sleep(_STEP_SECONDS)
+                time.sleep(POLL_SECONDS)
                 self.poll()
                 continue
             logging.logger().info(f"{self.name} is in force")
@@ -132,10 +132,7 @@ class Turn(Generic[R, Q, T]):
 
     def wait(self, seconds: float) -> bool:
         """Sleeps for `seconds`, or until the loop is to end; returns whether it is."""
-        deadline = time.monotonic() + seconds
-        while not (ends := self.requested) and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, _STEP_SECONDS))
-        return ends
+        return wait_until(lambda: self.requested, seconds)
 
 
 def _said(error: ValueError | LozengeError) -> str:

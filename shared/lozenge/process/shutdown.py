@@ -8,16 +8,15 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
 from lozenge.process.logging import logger
+from lozenge.process.waiting import wait_until
 
 STOP_SECONDS = 20.0
 """Less than what a supervisor waits before it kills."""
-_POLL_SECONDS = 0.05
 OVERDUE = 124
 """The exit code of a process that has come to no boundary in time."""
 
@@ -66,10 +65,7 @@ class StopSignal:
 
     def wait(self, seconds: float) -> bool:
         """Sleeps for `seconds`, or until a signal; returns whether one was received."""
-        deadline = time.monotonic() + seconds
-        while not self.requested and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, _POLL_SECONDS))
-        return self.requested
+        return wait_until(self, seconds)
 
     def _request(self, *_: object) -> None:
         self.requested = True

@@ -13,7 +13,7 @@ def wait_until(condition: Callable[[], object], seconds: float, *, poll: float =
     """
     deadline = time.monotonic() + seconds
     while not condition():
-        if time.monotonic() >= deadline:
+        if (left := deadline - time.monotonic()) <= 0:
             return False
-        time.sleep(poll)
+        time.sleep(min(left, poll))
     return True
