@@ -24,7 +24,7 @@ MALFORMED = "LOZENGE_MALFORMED_RECORD"
 
 _END = bytes.fromhex("d1a4f02b97c8ee15b36d0a7c58e94f31")
 """Read after each record: had it bytes left over, these would be read instead."""
-_YEAR_1, _YEAR_10000 = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
+_YEARS = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")
 
 
 def encode(record: Column, schema: Schema) -> Column:
@@ -84,6 +84,11 @@ def problem(read: str, number: str, reader: Schema) -> Column:
     )
 
 
+def is_readable(time: Column) -> Column:
+    """Whether readers in every language can have a time: it is of the years 1 to 9999. Null for null."""
+    return time.between(*(F.lit(text).cast("timestamp") for text in _YEARS))
+
+
 def record_or_null(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
     """The struct in framed bytes; null for bytes that are none of `known`, which other writers have left there."""
     read = decode(data, dict.fromkeys(known, reader))
@@ -111,10 +116,9 @@ def _checks(record: str, reader: Schema) -> Iterator[Column]:
     texts = [value for value, kind in leaves if kind == "string"]
     # one check is cheaper than one for each: with a line end between them, all are UTF-8 or the whole is not
     yield F.is_valid_utf8(F.concat_ws("\n", *texts))
-    years = [F.lit(text).cast("timestamp") for text in (_YEAR_1, _YEAR_10000)]
     for value, kind in leaves:
         if kind == "timestamp-micros":
-            yield F.coalesce(value.between(*years), F.lit(True))
+            yield F.coalesce(is_readable(value), F.lit(True))
 
 
 def _header(schema: Schema) -> Column:

@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from lozenge.spark.avro import is_readable
 from lozenge_upstream.normalise import declarations as d
 from lozenge_upstream.normalise.transform_result import Made, Row, fault, let, padded
 
@@ -17,8 +18,6 @@ _LATEST_MICROS = 253_402_300_800_000_000
 """The year 10000, which no timestamp of Python reaches."""
 _EARLIEST = "1980-01-01T00:00:00Z"
 """Earlier is a clock that was never set, a zero, or an epoch in another unit than the mapping says."""
-_YEARS = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")
-"""What readers of events can have in every language."""
 _DAY_MICROS = 86_400 * 1_000_000
 _AHEAD_MICROS = 31 * _DAY_MICROS
 """Of a time without a year: that far ahead of its record it is a wrong clock or zone, and not last year's."""
@@ -30,7 +29,7 @@ def timestamp(spec: d.Transform, row: Row) -> Made:
     That of the event is of an age that events have. Others, such as births and due dates, are of the years 1 to 9999.
     """
     made = _read(spec, row)
-    return made if row.field is None else replace(made, bound=lambda value: value.between(*map(_literal, _YEARS)))
+    return made if row.field is None else replace(made, bound=is_readable)
 
 
 def _read(spec: d.Transform, row: Row) -> Made:
@@ -209,13 +208,9 @@ def _time_of(year: Column, text: Column) -> Column:
 
 def _time(text: Column, time: Column, latest: Column, local: Column | None = None) -> Made:
     """The time if it is of an age that events have. `local` is what was read without an offset, before its zone."""
-    earliest = _literal(_EARLIEST)
+    earliest = F.lit(_EARLIEST).cast("timestamp")
     unread = F.lit("format")
     if local is not None:
         unread = F.when(local.isNotNull(), "zone").otherwise(unread)
     kind = let(time, lambda it: F.when(it > latest, "future").when(it < earliest, "range").when(it.isNull(), unread))
     return Made(time, fault(text, kind), lambda value: value.between(earliest, latest))
-
-
-def _literal(text: str) -> Column:
-    return F.lit(text).cast("timestamp")
