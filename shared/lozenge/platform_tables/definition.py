@@ -13,12 +13,11 @@ from lozenge.contracts.display_text import VisibleText
 from lozenge.contracts.topics import LIST_NAME
 from lozenge.durations import LONGEST, TextDuration
 from lozenge.platform_tables.column_types import column_types
-from lozenge.process.env_settings import has_password, with_variables
+from lozenge.process.env_settings import with_variables, without_password
 from lozenge.process.last_good import Bounds
 
 MOST_ROWS = 1_000_000
 """A job holds the rows in memory, and broadcasts a table that it joins."""
-_HAS_PASSWORD = "it has a password: write ${NAME} for a variable of the environment in its place"
 _ALWAYS = Field(validate_default=True)
 
 
@@ -57,9 +56,7 @@ class PlatformTable(BaseModel):
             raise ValueError("it is no URL of SQLAlchemy, such as postgresql+psycopg://host/database")
         if source.startswith("sqlite:///") and not source.startswith("sqlite:////"):
             raise ValueError("write the whole path of the file, as in sqlite:////data/limits.db")
-        if has_password(source):
-            raise ValueError(_HAS_PASSWORD)
-        return source
+        return without_password(source)
 
     @field_validator("query")
     @classmethod
@@ -73,8 +70,7 @@ class PlatformTable(BaseModel):
     def _is_the_only_one(cls, path: str, info: ValidationInfo) -> str:
         if "source" in info.data and bool(path.strip()) == bool(info.data["source"]):
             raise ValueError("name one of source and path")
-        if has_password(path):
-            raise ValueError(_HAS_PASSWORD)
+        without_password(path)
         if path and not path.startswith(("/", "${")) and "://" not in path:
             raise ValueError("write the whole path, which begins with / or a scheme such as s3://")
         return path

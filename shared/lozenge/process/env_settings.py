@@ -96,9 +96,11 @@ def load(one: type[A], other: type[B]) -> tuple[A, B]:
     return first, other.load()
 
 
-def has_password(url: str) -> bool:
-    """Whether a URL of a file has a password that is no variable `${NAME}`."""
-    return _PASSWORD.search(url) is not None
+def without_password(url: str) -> str:
+    """A URL of a file; raises ValueError if it has a password that is no variable `${NAME}`."""
+    if _PASSWORD.search(url) is not None:
+        raise ValueError("it has a password: write ${NAME} for a variable of the environment in its place")
+    return url
 
 
 def with_variables(url: str, environment: Mapping[str, str], *, doing: str, hint: str) -> str:

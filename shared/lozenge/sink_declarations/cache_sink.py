@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.process.env_settings import has_password, with_variables
+from lozenge.process.env_settings import with_variables, without_password
 from lozenge.sink_declarations.declared_sink import DeclaredSink
 
 STORES = ("redis://", "rediss://", "unix://", "postgresql://")
@@ -45,9 +45,7 @@ class CacheSink(DeclaredSink):
     def _known(cls, url: str) -> str:
         if not url.startswith((*STORES, "${")):
             raise ValueError(_NO_STORE)
-        if has_password(url):
-            raise ValueError("it has a password: write ${NAME} for a variable of the environment in its place")
-        return url
+        return without_password(url)
 
     @field_validator("state_of")  # the last of the three
     @classmethod
