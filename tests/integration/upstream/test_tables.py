@@ -20,11 +20,12 @@ from sqlalchemy import create_engine, text
 
 from lozenge.contracts.topics import platform_table
 from lozenge.detector.tables.declared_table import Table
-from lozenge.errors import Fenced
+from lozenge.errors import Fenced, LozengeError
 from lozenge.job.query.topic_versions import FollowedTopic, recorded_topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.platform_tables.state import TableState
 from lozenge.streams.project import STREAMS_VARIABLE
+from lozenge_deploy.cli.sink.wanted import deployed_now, wanted_apps
 from lozenge_upstream.tables.loader import TableLoader
 from tests import postgres
 from tests.deploy.command import invoke
@@ -255,3 +256,19 @@ def test_the_commands_show_what_a_running_loader_has_found(kafka: KafkaSettings,
     assert loader.returncode == 0
     assert b"the source is refused, and the last good version stays: it has no rows" in said
     assert called("ls")["rows"] == 2
+
+
+def test_the_source_of_a_table_that_up_deploys_is_read_once_first(
+    kafka: KafkaSettings, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "upstream" / "streams").mkdir(parents=True)
+    monkeypatch.setenv(STREAMS_VARIABLE, str(tmp_path / "upstream" / "streams"))
+    file = tmp_path / "limits.db"
+    table_folder(tmp_path, name, DATABASE.format(source=in_sqlite(file, [])))
+    wanted = wanted_apps([], [name])
+    with pytest.raises(LozengeError, match="it has no rows"):
+        deployed_now(kafka, wanted)
+    in_sqlite(file, [("DE", 1, None)])
+    assert deployed_now(kafka, wanted) == [f"table-{name}: r1 is deployed"]
+    in_sqlite(file, [])
+    assert deployed_now(kafka, wanted) == [f"table-{name}: r1 is deployed already"]

@@ -14,11 +14,14 @@ REASON = "lozenge up"
 
 
 class Wanted(NamedTuple):
-    """A sink or a table whose declaration is right, and what its first deployment requests."""
+    """A sink or a table whose declaration is right, and what its first deployment requests.
+
+    `decide` raises if that cannot run on the platform.
+    """
 
     app: str
     declaration: Mapping[str, Any]
-    decide: "Callable[[AppState], list[AppRow]]"
+    decide: "Callable[[KafkaSettings, AppState], list[AppRow]]"
 
 
 def wanted_apps(sinks: Sequence[str] | None, tables: Sequence[str] | None) -> list[Wanted]:
@@ -36,7 +39,8 @@ def wanted_apps(sinks: Sequence[str] | None, tables: Sequence[str] | None) -> li
 def deployed_now(kafka: "KafkaSettings", wanted: Sequence[Wanted]) -> list[str]:
     """A sentence for each: it is deployed now, or was before, as something else or as its folder says.
 
-    Raises as `deployment_of` does, and BrokerUnavailable.
+    The source of a table that is not deployed yet is read once first. Raises as `deployment_of` and `require_good` do,
+    and BrokerUnavailable.
     """
     from lozenge.protocol.app_requests import AppRequest
     from lozenge_deploy.operations.declarations.apps import requests_of_apps
@@ -45,7 +49,7 @@ def deployed_now(kafka: "KafkaSettings", wanted: Sequence[Wanted]) -> list[str]:
     for each in wanted:
 
         def once(state: "AppState", each: Wanted = each) -> "list[AppRow]":
-            return each.decide(state) if state.request is None else []
+            return each.decide(kafka, state) if state.request is None else []
 
         action = f"{each.app.partition('-')[0]} deploy"
         made = requests.make(each.app, once, action=action, detail={"reason": REASON})
@@ -75,14 +79,19 @@ def _sink(name: str) -> Wanted:
     found = checked_sink(name, Streams.load(), KafkaSettings.load())
     show_warnings(found.warnings)
     sink: Sink = found.sink
-    return Wanted(sink.app, sink.model_dump(mode="json"), lambda state: deployment_of(state, sink, REASON))
+    return Wanted(sink.app, sink.model_dump(mode="json"), lambda _, state: deployment_of(state, sink, REASON))
 
 
 def _table(name: str) -> Wanted:
     from lozenge.platform_tables.project import table_named
     from lozenge.streams.project import project_folder
-    from lozenge_deploy.operations.declarations.tables import deployment_of
+    from lozenge_deploy.operations.declarations.tables import deployment_of, look_of, require_good
 
-    table = table_named(project_folder(), name)
+    table, doing = table_named(project_folder(), name), f"deploying the table {name}"
     table.address()
-    return Wanted(table.app, table.model_dump(mode="json"), lambda state: deployment_of(state, table, {}, REASON))
+
+    def decide(kafka: "KafkaSettings", state: "AppState") -> "list[AppRow]":
+        require_good(look_of(table, doing, kafka), doing)
+        return deployment_of(state, table, {}, REASON)
+
+    return Wanted(table.app, table.model_dump(mode="json"), decide)

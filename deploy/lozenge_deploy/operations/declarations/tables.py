@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lozenge.errors import PROBLEM, LozengeError, UsageError
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.platform_tables.column_types import column_types, sql_name
 from lozenge.platform_tables.definition import PlatformTable
 from lozenge.platform_tables.project import table_of
@@ -15,11 +16,14 @@ Readers = Mapping[str, str]
 """The columns that each detector reads of a table, as Spark DDL."""
 
 
-def look_of(table: PlatformTable, doing: str) -> dict[str, Any]:
-    """What one look at the source of a table finds, `problems` included; raises ConfigError, BrokerUnavailable."""
+def look_of(table: PlatformTable, doing: str, kafka: KafkaSettings | None = None) -> dict[str, Any]:
+    """What one look at the source of a table finds, `problems` included; raises ConfigError, BrokerUnavailable.
+
+    `kafka` is the platform with the rows to compare with, by default that of this process.
+    """
     table.address()  # a variable that is missing is missed here, and not in another process
-    declared = table.model_dump_json().encode()
-    found: dict[str, Any] = asked(doing, "lozenge_upstream.tables.check_table", given=declared)
+    declared, variables = table.model_dump_json().encode(), kafka.variables if kafka is not None else None
+    found: dict[str, Any] = asked(doing, "lozenge_upstream.tables.check_table", given=declared, variables=variables)
     return found
 
 

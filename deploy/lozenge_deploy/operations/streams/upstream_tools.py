@@ -1,16 +1,21 @@
 """What upstream's own code says of a stream: its tools are processes, because they need Spark or a database."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from lozenge.errors import BrokerUnavailable, ConfigError, LozengeError, UsageError
 
 
-def asked(doing: str, module: str, *arguments: str, given: bytes = b"") -> Any:
-    """What a module of upstream answers as JSON; raises the error that it ends with."""
-    run = subprocess.run([sys.executable, "-m", module, *arguments], input=given, capture_output=True)
+def asked(
+    doing: str, module: str, *arguments: str, given: bytes = b"", variables: Mapping[str, str] | None = None
+) -> Any:
+    """What a module of upstream answers as JSON, with `variables` besides ours; raises the error that it ends with."""
+    environment = {**os.environ, **(variables or {})}
+    run = subprocess.run([sys.executable, "-m", module, *arguments], input=given, capture_output=True, env=environment)
     if run.returncode:
         said = run.stderr.decode(errors="replace").strip().removeprefix("lozenge: ")
         kinds: dict[int, type[LozengeError]] = {kind.exit_code: kind for kind in (UsageError, BrokerUnavailable)}
