@@ -21,6 +21,7 @@ from lozenge_deploy.cli.lists.commands import app as lists
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
+from lozenge_deploy.cli.printing.plain_commands import PlainGroup
 from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
 from lozenge_deploy.cli.sink.commands import app as sink
 from lozenge_deploy.cli.source.commands import app as source
@@ -32,6 +33,7 @@ from lozenge_deploy.local.running_platform import variables_near
 
 app = typer.Typer(
     name="lozenge",
+    cls=PlainGroup,
     help="Detectors on a stream: write, test, deploy and monitor them one at a time.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

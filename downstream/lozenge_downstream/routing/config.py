@@ -144,7 +144,7 @@ def _parsed(content: bytes, doing: str, secrets: bool) -> Routing:
 def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:
     # only location and message: pydantic's own text quotes the input, which may be a secret
     return [
-        f"{'.'.join(str(part) for part in e['loc'])}: {_said(e['type'], e['msg'], e.get('ctx', {}))}"
+        f"{'.'.join(str(part) for part in e['loc'])}: {_WORDS.get(e['type'], e['msg'])}"
         for e in validation.problems(error)
         if not _was_inherited(e["loc"], raw)
     ]
@@ -157,20 +157,7 @@ _WORDS = {
     "model_type": "it must be a table, with fields of its own",
     "model_attributes_type": "it must be a table, with fields of its own",
 }
-_LIMITS = {
-    "greater_than": "more than",
-    "greater_than_equal": "at least",
-    "less_than": "less than",
-    "less_than_equal": "at most",
-}
-
-
-def _said(kind: str, message: str, limits: dict[str, Any]) -> str:
-    """A problem that pydantic found, in the words of the file."""
-    if kind in _LIMITS:
-        (limit,) = limits.values()
-        return f"it must be {_LIMITS[kind]} {limit}"
-    return _WORDS.get(kind, message)
+"""What pydantic found, in the words of the file."""
 
 
 def _was_inherited(location: tuple[Any, ...], raw: Any) -> bool:

@@ -10,7 +10,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process import logging
 from lozenge.process.waiting import POLL_SECONDS, wait_until
-from lozenge.protocol.declared_releases import Deployed, Q, R, RowFormat, name_of, problem_of
+from lozenge.protocol.declared_releases import Deployed, Q, R, RowFormat, name_of
+from lozenge.validation import problem_of
 
 T = TypeVar("T")
 LOOK_SECONDS = 0.5

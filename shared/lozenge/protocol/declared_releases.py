@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from pydantic import ValidationError
 
 from lozenge.contracts.record import Record
-from lozenge.validation import sentences
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Number = Annotated[int, msgspec.Meta(ge=1)]
@@ -62,12 +60,6 @@ Q = TypeVar("Q", bound=ReleaseRequest)
 def name_of(number: int) -> str:
     """ "r3"."""
     return f"r{number}"
-
-
-def problem_of(error: ValueError) -> str:
-    """What is wrong with a declaration, on one line and without its values, which may be secret."""
-    said = "; ".join(sentences(error)) if isinstance(error, ValidationError) else str(error)
-    return " ".join(said.split())
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.process.atomic_write import replace
+from lozenge.validation import problem_of
 
 JOB_SPEC = "job_spec.json"
 """The name of the file."""
@@ -48,7 +49,9 @@ def read_job_spec(folder: Path) -> JobSpec:
     try:
         return JobSpec.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ConfigError(f"reading the job spec {file}: {error}", hint="the agent writes it again") from error
+        raise ConfigError(
+            f"reading the job spec {file}: {problem_of(error)}", hint="the agent writes it again"
+        ) from error
 
 
 def parse_overrides(text: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from lozenge.process.text_files import UnreadableText, problems_of, read_text, r
 from lozenge.streams.definition import FUTURE_CAP, RETENTION, StreamDefinition
 from lozenge.streams.fields import TEXT, field_at, fields_of, problems
 from lozenge.toml_places import Problem, TomlPlaces
+from lozenge.validation import problem_of
 
 DECLARATION, SCHEMA, MAPPINGS, SAMPLES = "stream.toml", "event.avsc", "mappings", "samples"
 COPY = "definition.json"
@@ -108,7 +109,7 @@ def _copied(file: Path) -> StreamDefinition:
     try:
         return StreamDefinition.model_validate_json(file.read_bytes())
     except (ValidationError, OSError) as error:
-        raise ConfigError(f"reading {file}: {error}", hint="release the detector again") from error
+        raise ConfigError(f"reading {file}: {problem_of(error)}", hint="release the detector again") from error
 
 
 def _text(file: Path, found: list[str]) -> str | None:

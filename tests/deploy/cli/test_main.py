@@ -109,6 +109,10 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(
         (["pause", "spotter", "--timeout", "x"], "reading --timeout: 'x' is not a duration"),
         (["set", "spotter", "--trigger", "0s"], "reading --trigger: 0s is zero"),
         (["set", "spotter", "--trigger", "often"], "reading --trigger: 'often' is not a duration"),
+        (["set", "spotter", "--isolation", "maybe"], "'--isolation': 'maybe' is not one of 'own', 'shared'."),
+        (["set", "spotter", "--isolation", "\x1b[2J"], r"'--isolation': '\x1b[2J' is not one of 'own', 'shared'."),
+        (["set", "spotter", "--cores", "many"], "'--cores': it must be a whole number"),
+        (["set", "spotter", "--cores", "0"], "'--cores': it must be at least 1"),
     ],
 )
 def test_a_wrong_argument_is_reported_before_a_broker_is_needed(

@@ -33,7 +33,7 @@ def test_a_route_may_have_any_text_for_a_name_and_nothing_else(tmp_path: Path) -
     assert routing(tmp_path, '[[route.routes]]\nname = "None"\n').route.routes[0].name == "None"
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, '[[route.routes]]\nname = ["a"]\n')
-    assert caught.value.problems == ("route.routes.0.name: Input should be a valid string",)
+    assert caught.value.problems == ("route.routes.0.name: it must be a text",)
 
 
 def test_every_problem_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["model", "script"])
 def test_an_unknown_kind_is_rejected_with_those_that_there_are(kind: str) -> None:
     [problem] = problems(GOOD.replace('"rule"', f'"{kind}"'))
-    assert problem == "tool.lozenge.kind (line 6): Input should be 'rule', 'aggregate' or 'stateful'"
+    assert problem == "tool.lozenge.kind (line 6): it must be 'rule', 'aggregate' or 'stateful'"
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful", "aggregate"])
@@ -315,7 +315,7 @@ def test_the_alerts_of_a_detector_are_read_as_a_stream() -> None:
         ({"stream": "auth"}, "alerts_of names what it reads, and so does stream: remove one of them"),
         ({"streams": ["auth", "sign_in"]}, "alerts_of names what it reads, and so does stream"),
         ({"key": ""}, "alerts_of needs key"),
-        ({"alerts_of": "Large amount"}, "String should match pattern"),
+        ({"alerts_of": "Large amount"}, "should match pattern"),
     ],
 )
 def test_a_declaration_of_alerts_that_says_two_things_is_refused(changed: dict[str, Any], why: str) -> None:

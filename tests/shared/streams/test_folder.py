@@ -124,7 +124,7 @@ def test_a_token_may_be_within_records_lists_and_maps(tmp_path: Path) -> None:
         (DECLARATION + 'tokens = { celsius = "c" }\n', "tokens.celsius: celsius is of type double; a key and"),
         (DECLARATION + "keys = 1\n", "stream.toml: not TOML"),
         (DECLARATION.replace("2d", "0s"), "stream.toml line 5: retention: it is longer than nothing"),
-        (DECLARATION + 'app = "normaliser"\n', "stream.toml line 6: app: String should match pattern"),
+        (DECLARATION + 'app = "normaliser"\n', "stream.toml line 6: app: it must match pattern"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_the_declaration_is_named(tmp_path: Path, declaration: str, problem: str) -> None:

@@ -52,7 +52,7 @@ def test_a_stream_may_have_no_samples(tmp_path: Path) -> None:
     ("old", "new", "problem"),
     [
         ("arrived = 2026-03-01T12:00:00Z\n", "", "auth_json.toml: arrived: it is missing"),
-        ("2026-03-01T12:00:00Z", "2026-03-01T12:00:00", "arrived: Input should have timezone info"),
+        ("2026-03-01T12:00:00Z", "2026-03-01T12:00:00", "arrived: it has no time zone"),
         ('event = { amount = "12.50" }', "", "line 4: sample 1: a sample has one of event, dead_letter and skipped"),
         ('name = "a probe"', 'name = "a probe"\nskipped = "x"', "sample 2: a sample has one of event"),
         ("a probe", "a payment", "line 13: a payment: there is another sample of this name; rename one"),

@@ -7,7 +7,8 @@ from lozenge.apps import is_table
 from lozenge.errors import ConfigError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.app_requests import APPS, AppRelease, AppRequest, AppRow, AppState
-from lozenge.protocol.declared_releases import name_of, problem_of
+from lozenge.protocol.declared_releases import name_of
+from lozenge.validation import problem_of
 from lozenge_deploy.operations.declarations import releases
 from lozenge_deploy.operations.declarations.releases import Words
 from lozenge_deploy.operations.declarations.requests import Requests

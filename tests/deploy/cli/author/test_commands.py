@@ -295,7 +295,7 @@ def test_check_tries_given_settings_with_the_detectors_own_code(
     assert (run.returncode, "no problems" in run.stdout) == (0, True), run.stderr
     run = invoke("check", "spotter", "--set", "limit=much", "--set", "other=1", cwd=checkout)
     assert run.returncode == 2
-    assert "limit: Input should be a valid decimal" in run.stderr
+    assert "limit: it must be a number" in run.stderr
     assert "other: there is no such setting" in run.stderr
     run = invoke("check", "spotter", "--set", "limit=much", "-o", "json", cwd=checkout)
     assert [row["level"] for row in json.loads(run.stdout)] == ["problem"]
