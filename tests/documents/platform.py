@@ -167,10 +167,15 @@ def versions() -> str:
 
 def ports() -> str:
     """The default addresses of servers."""
+    metrics_at = exporter.ExporterSettings()
     rows = (
         (f"`{LOOPBACK}`", "the broker of `lozenge up`", "`lozenge up --port`; 0 takes a free one"),
         (f"`{platform.API}`", "the notifier's API of `lozenge up`", "`LOZENGE_DOWNSTREAM_BIND`"),
-        (f"`{exporter.LOOPBACK}:{exporter.PORT}`", "metrics for Prometheus", "`LOZENGE_EXPORTER_BIND` (address)"),
+        (
+            f"`{metrics_at.bind}:{metrics_at.port}`",
+            "metrics for Prometheus",
+            "`LOZENGE_EXPORTER_BIND`, `LOZENGE_EXPORTER_PORT`",
+        ),
     )
     return table(("address", "server", "another"), rows)
 

@@ -19,6 +19,7 @@ from lozenge.kafka.schema_registry import SchemaRegistrySettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
 from lozenge.sink.settings import SinkSettings
+from lozenge_deploy.observe.exporter import ExporterSettings
 from lozenge_deploy.operations.notifier_client import NotifierClientSettings
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_upstream.files.settings import FilesSettings
@@ -40,6 +41,7 @@ SETTINGS: dict[str, type[FromEnvironment]] = {
     "A detector's job": JobSettings,
     "A sink": SinkSettings,
     "A file source": FilesSettings,
+    "The exporter": ExporterSettings,
 }
 
 

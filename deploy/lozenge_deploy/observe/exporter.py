@@ -1,35 +1,49 @@
 """`python -m lozenge_deploy.observe.exporter [PORT]`: the metrics of all apps for Prometheus, at `/metrics`.
 
-It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app.
+It listens where `LOZENGE_EXPORTER_*` says; PORT is instead of its port. Each family has one series per app.
 Counters and histograms continue over every restart, of the apps and of this program. Gauges are sums over the
 processes alive, and end without any. `lozenge_instances` counts the processes by release; it is 0, with the last
 release, if none runs. All series of an app end a day after it was paused or retired, and a week after it fell silent.
 """
 
-import os
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Annotated
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.metrics.families import metric_families
 from lozenge.metrics.sample_text import decode
+from lozenge.process.env_settings import FromEnvironment
 from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.observe.metrics_reader import MetricsReader, catch_up_seconds
 from lozenge_deploy.observe.metrics_table import App
 
-LOOPBACK = "127.0.0.1"
 PORT = 9464
 _POLL_SECONDS = 1.0
+
+
+class ExporterSettings(FromEnvironment):
+    """The exporter, which serves the metrics of all processes to Prometheus."""
+
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_EXPORTER_")
+
+    bind: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """The address that it listens at; `0.0.0.0` is that of all networks of its machine."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = PORT
+    """The port there."""
 
 
 class Apps(Collector):
@@ -84,14 +98,14 @@ def _known_families() -> Mapping[str, Metric]:
     return {f.name: f for f in registered} | counters | {sample.name: f for f in registered for sample in f.samples}
 
 
-def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
+def serve(registry: CollectorRegistry, settings: ExporterSettings) -> None:
     """Serves Prometheus from its own thread; raises UsageError if it cannot listen."""
     try:
-        start_http_server(int(port), addr=address, registry=registry)
-    except (OSError, OverflowError, ValueError) as error:
+        start_http_server(settings.port, addr=settings.bind, registry=registry)
+    except OSError as error:
         raise UsageError(
-            f"serving metrics at {address}, port {port}: {error}",
-            hint="the port is the first argument and must be free; the address comes from LOZENGE_EXPORTER_BIND",
+            f"serving metrics at {settings.bind}, port {settings.port}: {error}",
+            hint="LOZENGE_EXPORTER_PORT names a free port, LOZENGE_EXPORTER_BIND an address of this machine",
         ) from error
 
 
@@ -99,10 +113,11 @@ def main() -> int:
     """Serves until SIGTERM or SIGINT; the exit code."""
     stop = StopSignal()
     registry = CollectorRegistry()
+    given = {"port": sys.argv[1]} if len(sys.argv) > 1 else {}
     try:
-        kafka = KafkaSettings.load()
+        settings, kafka = ExporterSettings.load(**given), KafkaSettings.load()
         # no samples until everything is read: Prometheus takes a counter that is too small for a reset
-        serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
+        serve(registry, settings)
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name == kafka.topics.metrics])
         readings = MetricsReader(kafka)
         readings.catch_up()

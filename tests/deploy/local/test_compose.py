@@ -18,7 +18,7 @@ from lozenge.process.env_settings import FromEnvironment
 from lozenge.streams.project import STREAMS_VARIABLE
 from lozenge_deploy.local.compose import override
 from lozenge_deploy.local.upstream_replicas import normaliser_variables
-from lozenge_deploy.observe.exporter import PORT
+from lozenge_deploy.observe.exporter import PORT, ExporterSettings
 from lozenge_deploy.releases.detector_catalog import detectors_in
 from lozenge_downstream.routing.config import Routing, routing
 from lozenge_downstream.settings import NotifierSettings
@@ -36,10 +36,11 @@ SETTINGS: tuple[type[FromEnvironment], ...] = (
     JobSettings,
     NotifierSettings,
     UpstreamSettings,
+    ExporterSettings,
 )
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
-} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE, PREFIX_VARIABLE, STREAMS_VARIABLE}
+} | {"LOZENGE_CACHE", PARTITIONS_VARIABLE, PREFIX_VARIABLE, STREAMS_VARIABLE}
 IMAGES = ROOT / "deploy" / "images"
 
 

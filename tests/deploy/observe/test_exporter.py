@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import time
@@ -112,9 +113,18 @@ def test_a_label_may_hold_anything() -> None:
     assert line in exported(snapshot_of(metrics))
 
 
-@pytest.mark.parametrize("port", ["http", "70000"])
-def test_an_invalid_port_is_refused_with_one_sentence(port: str) -> None:
-    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", port]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
-    assert f"port {port}: " in ended.stderr
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        ([], {"LOZENGE_EXPORTER_PORT": "http"}, "LOZENGE_EXPORTER_PORT: it must be a whole number"),
+        (["70000"], {}, "LOZENGE_EXPORTER_PORT: it must be at most 65535"),
+        ([], {"LOZENGE_EXPORTER_PORTS": "9465"}, "LOZENGE_EXPORTER_PORTS: there is no such setting"),
+        ([], {"LOZENGE_EXPORTER_BIND": "192.0.2.1", "LOZENGE_EXPORTER_PORT": "9465"}, "at 192.0.2.1, port 9465: "),
+    ],
+)
+def test_where_it_cannot_listen_is_refused_with_one_sentence(
+    arguments: list[str], variables: dict[str, str], said: str
+) -> None:
+    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", *arguments]
+    ended = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, "Traceback" in ended.stderr, said in ended.stderr) == (2, False, True), ended.stderr

@@ -325,8 +325,8 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
         with Reporter(metrics := JobMetrics(app, generation, "1.0.0"), kafka):
             metrics.records(30)
     port = free_port(0)
-    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", str(port)]
-    environment = os.environ | kafka.variables
+    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter"]
+    environment = os.environ | kafka.variables | {"LOZENGE_EXPORTER_PORT": str(port)}
 
     def exported() -> str:
         try:
