@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
+from setproctitle import setproctitle, setthreadtitle
 
 from lozenge.host.address import receive_line
 from lozenge.host.base_packages import base_packages
@@ -173,6 +174,7 @@ def _become(request: ForkRequest, streams: Sequence[int], server: int) -> NoRetu
         os.dup2(stream, number)
     for stream in streams:
         os.close(stream)
+    _show_as(request)
     os.environ.clear()
     os.environ.update(request.variables)
     time.tzset()
@@ -184,6 +186,17 @@ def _become(request: ForkRequest, streams: Sequence[int], server: int) -> NoRetu
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()  # else all forks would draw the same numbers
     end(main())
+
+
+def _show_as(request: ForkRequest) -> None:
+    """Names this process in `ps` and `top`, which would show the command of the server.
+
+    The title is written where the variables were at the start, so it comes before they change.
+    """
+    detector = [Path(given).name for given in request.argv[1:2]]
+    name = " ".join([*detector, request.variables.get("LOZENGE_JOB_RELEASE", "")]).strip()
+    setproctitle(f"lozenge job {name}")
+    setthreadtitle(name)  # `top` shows 15 characters
 
 
 def _die_with(server: int) -> None:

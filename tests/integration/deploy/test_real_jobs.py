@@ -117,6 +117,7 @@ def _a_job_and_the_jvm_of_both_are_killed(world: World) -> None:
     forked_by = psutil.Process(first).parent()
     assert forked_by is not None
     assert "lozenge.job.fork_server" in forked_by.cmdline()
+    assert f"lozenge job {one} r" in " ".join(psutil.Process(first).cmdline())
 
     with traffic(world, ids):
         os.kill(first, signal.SIGKILL)

@@ -76,9 +76,9 @@ def run(host: Path, *arguments: str, **variables: str) -> "subprocess.CompletedP
 
 
 @contextmanager
-def waiting(host: Path) -> "Iterator[tuple[subprocess.Popen[str], psutil.Process]]":
+def waiting(host: Path, **variables: str) -> "Iterator[tuple[subprocess.Popen[str], psutil.Process]]":
     """A job that waits: the process that was started, and the fork."""
-    with subprocess.Popen([sys.executable, "-c", OR_MYSELF, "waits"], **command_of(host)) as started:
+    with subprocess.Popen([sys.executable, "-c", OR_MYSELF, "waits"], **command_of(host, **variables)) as started:
         assert started.stdout is not None
         yield started, psutil.Process(json.loads(started.stdout.readline())["pid"])
         started.kill()
@@ -123,6 +123,14 @@ def test_a_fork_keeps_no_file_of_the_server_open(host: Path) -> None:
     with waiting(host):
         alone = json.loads(run(host, "0").stdout)["files"]
         assert alone == 4  # the three streams, and the folder that it lists
+
+
+def test_a_fork_is_named_by_its_detector_and_release(host: Path) -> None:
+    with waiting(host, LOZENGE_JOB_RELEASE="r3") as (_, fork):
+        shown = Path(f"/proc/{fork.pid}/cmdline").read_bytes().rstrip(b"\0 ")
+        assert (shown, fork.name()) == (b"lozenge job waits r3", "waits r3")
+    server = psutil.Process(int((host / "pid").read_text()))
+    assert str(host) in server.cmdline()
 
 
 def test_two_forks_draw_different_numbers(host: Path) -> None:
