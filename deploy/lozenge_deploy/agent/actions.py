@@ -17,7 +17,7 @@ class ReplicaState:
     - `stopping` are the jobs that were requested to stop.
     - `cut_over_at`: since when the successor should be live; None before.
     - `watch_started_at`: the begin of the watch window, which begins again after each time without a broker.
-    - `adopted_at`: when jobs of an earlier agent were adopted; 0 if none were.
+    - `unsettled_at`: when jobs of an earlier agent were adopted, or the last Spark host of a job ended; 0 for never.
     - The exits of the previous release during a rebuild, `previous_restarts`, do not count against the new one.
     - `host_troubles` are the ends of its processes on shared hosts.
     """
@@ -27,7 +27,7 @@ class ReplicaState:
     stopping: frozenset[JobId] = frozenset()
     cut_over_at: float | None = None
     watch_started_at: float = 0.0
-    adopted_at: float = 0.0
+    unsettled_at: float = 0.0
     restarts: StartBackoff = field(default_factory=StartBackoff)
     previous_restarts: StartBackoff = field(default_factory=StartBackoff)
     host_troubles: HostTroubles = field(default_factory=HostTroubles)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lozenge.detector.manifest import Manifest
-from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge.errors import BrokerUnavailable, LozengeError, SparkGone
 from lozenge_deploy.agent.actions import (
     Action,
     AppendEvent,
@@ -126,9 +126,8 @@ class Controller:
 
     def _view(self, job: JobProcess, *, measures: bool) -> JobView:
         view = _view(job, measures=measures and not job.stopping_seconds())
-        if view.alive or not self._launcher.host_has_ended(job.record):
-            return view
-        return replace(view, host_ended=True, alone=self._launcher.was_alone(job.record))
+        view = replace(view, host_ended=not view.alive and self._launcher.host_has_ended(job.record))
+        return replace(view, alone=self._launcher.was_alone(job.record)) if view.lost_host else view
 
     def _trigger(self, spec: DeploymentSpec) -> timedelta:
         if spec.trigger is not None:
@@ -169,7 +168,9 @@ class Controller:
             self._failed_start = FailedStart(order.of_previous, order.replaces, "")
             raise
         except (LozengeError, OSError) as error:
-            self._failed_start = FailedStart(order.of_previous, order.replaces, str(error) or type(error).__name__)
+            no_host = isinstance(error, SparkGone)
+            said = str(error) or type(error).__name__
+            self._failed_start = FailedStart(order.of_previous, order.replaces, said, no_host)
             return
         self._jobs[_id(job)] = job
         self._state = self._state.with_started(_id(job), standby=order.standby)

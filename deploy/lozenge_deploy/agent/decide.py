@@ -4,8 +4,6 @@ A replica keeps one live job, and a standby that is to replace it. A job that no
 what it reports, so a controller that has just started needs nothing but its first tick.
 """
 
-import signal
-
 from lozenge_deploy.agent.actions import AppendEvent, Isolate, Kill, ReplicaState
 from lozenge_deploy.agent.live_job import check_health, update_live
 from lozenge_deploy.agent.observation import JobView, Observed
@@ -24,8 +22,6 @@ from lozenge_deploy.agent.tick import (
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.hosts.auto_isolation import HostTroubles, Trouble
 
-SIGNALLED = 128
-"""A shell adds it to the number of the signal that killed its child."""
 ISOLATION_SECONDS = 10.0
 """How long a detector waits for the spec that gives it a JVM of its own, before it starts as it was."""
 
@@ -82,27 +78,32 @@ def _assign_roles(tick: Tick) -> None:
         elif cutting_over:
             tick.remember(live=cutting_over.pop(0).id)
         if (adopted := tick.live or tick.successor) is not None:
-            tick.remember(adopted_at=tick.seen.now)
+            tick.remember(unsettled_at=tick.seen.now)
             tick.do(AppendEvent("adopted", adopted.id))
         elif unknown and tick.status.pid is not None:
-            tick.remember(adopted_at=tick.seen.now, live=unknown[0].id)
+            tick.remember(unsettled_at=tick.seen.now, live=unknown[0].id)
     for job in (*live, *cutting_over, *standbys):
         tick.stop(job)
 
 
 def _count_failed_start(tick: Tick) -> None:
-    """A failed start counts as an exit; it is rolled back at once if it was to replace a live job."""
-    failed = tick.seen.failed_start
+    """A failed start counts as an exit; it is rolled back at once if it was to replace a live job.
+
+    Without a host to start on it does not count, and is rolled back if the replacement could not start for long.
+    """
+    failed, now = tick.seen.failed_start, tick.seen.now
     if failed is None:
         return
     restarts = tick.state.restarts_of(previous=failed.of_previous)
-    restarts = restarts.start_failed(tick.seen.now) if failed.error else restarts.without_broker(tick.seen.now)
+    counts = bool(failed.error) and not failed.no_host
+    restarts = restarts.start_failed(now) if counts else restarts.not_counted(now)
     tick.state = tick.state.with_restarts(restarts, previous=failed.of_previous)
     if not failed.error:
         return
     tick.report(reason=failed.error, phase=tick.status.phase if failed.replaces else DetectorPhase.WAITING)
     is_present = tick.spec.revision == tick.status.revision and not failed.of_previous
-    if is_present and (failed.replaces or restarts.health.crash_loop(tick.seen.now)):
+    late = not failed.no_host or now - tick.state.watch_started_at > tick.timeouts.start
+    if is_present and ((failed.replaces and late) or (counts and restarts.health.crash_loop(now))):
         roll_back(tick, failed.error)
 
 
@@ -141,10 +142,10 @@ def _reap(tick: Tick) -> None:
         # fenced: it has exited before its successor has reported that it is live
         report_fenced(tick, ended, {})
         return
-    reason = ended.kill_reason or _exit_reason(ended)
+    reason = ended.exit_reason
     tick.do(AppendEvent("exited", ended.id, reason))
     in_order = ended.ended_in_order
-    restarts = tick.status.restarts + (not in_order)
+    restarts = tick.status.restarts + (not in_order and not ended.lost_host)
     tick.report(phase=DetectorPhase.WAITING, reason="" if in_order else reason, restarts=restarts, pid=None)
     is_previous = not ended.matches(tick.spec.process)
     counts = count_exit(tick, ended, of_previous=is_previous)
@@ -156,9 +157,9 @@ def _reap(tick: Tick) -> None:
 
 def _isolate_after_trouble(tick: Tick, ended: JobView, reason: str) -> bool:
     """Gives a detector that had repeated trouble on shared hosts a JVM of its own; whether it does."""
-    if not ended.record.spark_host or not (ended.host_ended or ended.kill_reason):
+    if not ended.record.spark_host or not (ended.lost_host or ended.kill_reason):
         return False
-    own = ended.alone or not ended.host_ended
+    own = ended.alone or not ended.lost_host
     troubles = tick.state.host_troubles.added(Trouble(tick.seen.now, reason, own))
     why = troubles.reason_to_move()
     tick.remember(host_troubles=HostTroubles() if why else troubles)
@@ -177,16 +178,3 @@ def _enforce_memory_limits(tick: Tick) -> None:
         used, limit = job.memory_mb, job.record.memory_mb
         if used > limit:
             tick.kill(job, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
-
-
-def _exit_reason(ended: JobView) -> str:
-    """How a job ended. A job that was killed logs no error, and one that was stopped has none."""
-    code, error = ended.exit_code, ended.last_error
-    if code == 0:
-        return "exited with code 0"
-    if ended.host_ended:
-        return f"exited because its Spark host {ended.record.spark_host} has ended"
-    if code is None:
-        return "was killed by a signal"
-    killed_by = code - SIGNALLED
-    return f"was killed by signal {killed_by}" if killed_by == signal.SIGKILL else f"exited with code {code}: {error}"

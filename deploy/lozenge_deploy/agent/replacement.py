@@ -82,7 +82,7 @@ def _standby_problem(tick: Tick, job: JobView) -> str:
 
 def _successor_failed(tick: Tick, ended: JobView) -> None:
     tick.forget_successor()
-    reason = ended.kill_reason or ended.last_error
+    reason = ended.kill_reason or (ended.exit_reason if ended.lost_host else ended.last_error)
     tick.do(AppendEvent("exited", ended.id, reason))
     if count_exit(tick, ended):
         tick.report(reason=reason, phase=tick.status.phase if tick.live else DetectorPhase.WAITING)

@@ -69,8 +69,8 @@ class Tick:
 
     @property
     def broker_stable_seconds(self) -> float:
-        """For how long neither the broker was unavailable nor the jobs unknown."""
-        return min(self.seen.broker_stable_seconds, self.seen.now - self.state.adopted_at)
+        """For how long neither the broker was unavailable, nor the jobs unknown, nor a Spark host gone."""
+        return min(self.seen.broker_stable_seconds, self.seen.now - self.state.unsettled_at)
 
     @property
     def broker_stable(self) -> bool:
@@ -138,9 +138,12 @@ def start(
 def count_exit(tick: Tick, ended: JobView, *, of_previous: bool = False) -> bool:
     """Counts the exit of a job against its release; false if it does not count.
 
-    The exit of a job without a broker, of one that was stopped, and of one whose Spark host has ended, does not.
+    The exit of a job without a broker, of one that was stopped, and of one that has lost its Spark host, does not.
+    After the last, all detectors of that host start at the same time, so nothing is evaluated for a while.
     """
-    has_failed = not ended.ended_in_order and not ended.host_ended
+    if ended.lost_host:
+        tick.remember(unsettled_at=tick.seen.now)
+    has_failed = not ended.ended_in_order and not ended.lost_host
     counts = tick.broker_stable and ended.exit_code != NO_BROKER and has_failed
     restarts = tick.state.restarts_of(previous=of_previous).exited(tick.seen.now, counts=counts)
     tick.state = tick.state.with_restarts(restarts, previous=of_previous)

@@ -143,6 +143,7 @@ class DeploymentStatus(_Record):
 
     - `reason`: why it is unhealthy; "" while it is healthy.
     - `release`, `process`, `generation`, `pid`: of the live job.
+    - `restarts`: how often a live job has exited by itself; the end of a Spark host is not counted.
     - `spark_host`: the Spark host that the live job shares; "" if its JVM is its own.
     - `tables`, `table_alarms`: the versions of its reference tables, and why files are refused.
     - `since`: the offsets from which the newest settings, tables or release apply.

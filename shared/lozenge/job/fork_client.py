@@ -11,13 +11,12 @@ import sys
 
 from lozenge.host.address import receive_line
 from lozenge.host.base_packages import base_packages
+from lozenge.protocol.job_status import HOST_GONE
 
 SOCKET = "fork.sock"
 """The socket of the fork server, in the folder of its host."""
 _SECONDS = 10.0
 _LEASE = 3
-_LOST = 3
-"""The exit code of a job that ended with its fork server, which is that of a Spark host that has ended."""
 _WAIT = """
 trap 'asked=1; kill -TERM "$1" 2>/dev/null' TERM
 trap 'asked=1; kill -INT "$1" 2>/dev/null' INT
@@ -58,7 +57,7 @@ def run_forked() -> None:
         os.set_inheritable(_LEASE, True)  # it may have been that number already
         lost = f"the process that the job in {folder} was forked from has ended"
         text = json.dumps({"level": "error", "event": lost, "hint": "a restart takes another Spark host"})
-        os.execvp("sh", ["sh", "-c", _WAIT, "lozenge.job", str(pid), text, str(_LOST)])
+        os.execvp("sh", ["sh", "-c", _WAIT, "lozenge.job", str(pid), text, str(HOST_GONE)])
 
 
 def _connect(connection: socket.socket, folder: str) -> None:

@@ -3,7 +3,7 @@
 import sys
 
 from lozenge.detector.loader import find
-from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration, first_line
+from lozenge.errors import ConfigError, Fenced, LozengeError, SparkGone, StaleGeneration, first_line
 from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
@@ -16,6 +16,7 @@ from lozenge.process.env_settings import load
 from lozenge.process.memory import trim_heap
 from lozenge.process.periodic import every
 from lozenge.process.shutdown import stopped_by_signals
+from lozenge.protocol.job_status import HOST_GONE
 from lozenge.spark.internals.python_api import read_types_without_session
 
 RELEASE_SECONDS = 5.0
@@ -25,10 +26,10 @@ RELEASE_SECONDS = 5.0
 def main() -> int:
     """Runs until a signal or an error; returns the exit code."""
     logging.configure("job")
-    debug = False
+    debug = shares = False
     try:
         job, kafka = load(JobSettings, KafkaSettings)
-        debug = job.debug
+        debug, shares = job.debug, job.host is not None
         logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until the name is known
         read_types_without_session()
         loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
@@ -75,7 +76,7 @@ def main() -> int:
         replaced = isinstance(error, Fenced | StaleGeneration)  # the usual end of a job that another one replaces
         log = logging.logger().info if replaced else logging.logger().error
         log(error.message, hint=error.hint, kind=type(error).__name__)
-        return error.exit_code
+        return HOST_GONE if shares and isinstance(error, SparkGone) else error.exit_code
     except Exception as error:
         if debug:
             raise

@@ -7,6 +7,8 @@ import msgspec
 
 JOB_STATUS = "job_status.json"
 """The name of the file."""
+HOST_GONE = 4
+"""The exit code of a job that has lost its Spark host: by it the job says nothing about itself."""
 
 
 class JobPhase(StrEnum):

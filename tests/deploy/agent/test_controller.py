@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge.errors import BrokerUnavailable, LozengeError, SparkGone
 from lozenge_deploy.agent import controller, health
 from lozenge_deploy.agent.start_backoff import NO_BROKER_SECONDS
 from lozenge_deploy.agent.tick import Timeouts
@@ -471,6 +471,17 @@ def test_after_the_end_of_its_host_a_job_starts_again_without_a_crash(harness: C
     before.kill()
     harness.until(lambda: harness.status.spark_host == "h2")
     assert [event.detail for event in harness.events("exited")] == ["exited because its Spark host h1 has ended"]
+    assert harness.status.restarts == 0
+
+
+def test_hosts_that_do_not_start_fail_no_change(harness: ControllerHarness) -> None:
+    harness.until_runs()
+    harness.change("two", release="r2")
+    harness.jobs.error = SparkGone("looking for a Spark host: no memory for a heap")
+    harness.until(lambda: "no memory" in harness.status.reason)
+    harness.jobs.error = None
+    harness.until(lambda: harness.status.release == "r2")
+    assert (harness.spec.revision, harness.events("rolled back")) == ("two", [])
 
 
 def test_a_detector_that_is_alone_at_the_end_of_two_hosts_is_isolated(harness: ControllerHarness) -> None:

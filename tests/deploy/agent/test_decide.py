@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lozenge.contracts.isolation import Isolation
-from lozenge.protocol.job_status import JobPhase, JobStatus
+from lozenge.protocol.job_status import HOST_GONE, JobPhase, JobStatus
 from lozenge_deploy.agent.actions import (
     Action,
     AppendEvent,
@@ -433,7 +433,7 @@ def test_a_live_job_is_adopted_and_granted_its_time() -> None:
     hangs = job(OLD, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
     found = decided(FIRST, RUNNING, ReplicaState(), hangs)
     assert found.actions == [AppendEvent("adopted", OLD)]
-    assert (found.state.live, found.state.adopted_at) == (OLD, AT)
+    assert (found.state.live, found.state.unsettled_at) == (OLD, AT)
 
 
 def test_a_job_that_is_not_live_yet_is_adopted_as_the_live_one() -> None:
@@ -485,13 +485,53 @@ HOST_ENDED: dict[str, Any] = {"exit_code": 1, "last_error": "Spark's JVM has end
 def test_the_end_of_its_host_is_no_crash_of_a_job() -> None:
     found = decided(FIRST, RUNNING, LIVE, on_host(**HOST_ENDED))
     assert found.status.reason == "exited because its Spark host h1 has ended"
-    assert found.status.phase is DetectorPhase.WAITING
+    assert (found.status.phase, found.status.restarts) == (DetectorPhase.WAITING, 0)
     assert found.state.restarts.health.exits == ()
     assert kinds(found.actions) == ["AppendEvent"]
 
 
+def test_a_job_that_notices_the_end_of_its_host_before_the_agent_does_has_not_crashed() -> None:
+    found = decided(FIRST, RUNNING, LIVE, on_host(exit_code=HOST_GONE, last_error="the JVM has ended"))
+    assert found.status.reason == "exited because it has lost its Spark host h1: the JVM has ended"
+    assert (found.status.restarts, found.state.restarts.health.exits) == (0, ())
+    alone = decided(FIRST, RUNNING, LIVE, job(OLD, alive=False, exit_code=HOST_GONE))
+    assert (alone.status.restarts, alone.state.restarts.health.exits) == (1, (AT,))
+
+
+def test_after_the_end_of_its_host_a_job_does_not_wait_for_the_backoff_of_earlier_crashes() -> None:
+    restarts = StartBackoff()
+    for minutes in range(10, 2, -1):
+        restarts = restarts.exited(AT - 60 * minutes, counts=True)
+    found = decided(FIRST, RUNNING, replace(LIVE, restarts=restarts), on_host(**HOST_ENDED))
+    assert found.state.restarts.next_start_at == AT + NO_BROKER_SECONDS
+
+
+def test_a_change_on_trial_is_not_rolled_back_for_what_follows_from_the_end_of_a_host() -> None:
+    watched = CHANGED.model_copy(update={"outcome": ChangeOutcome.WATCHED})
+    late = job(OLD, SECOND, status={"last_progress_at": AT - 100})
+    assert "RollBack" in kinds(decided(SECOND, watched, LIVE, late).actions)
+    ended = decided(SECOND, watched, LIVE, on_host(SECOND, **HOST_ENDED))
+    assert ended.status.outcome is ChangeOutcome.WATCHED
+    again = decided(SECOND, ended.status, replace(ended.state, live=OLD), late)
+    assert ("RollBack" in kinds(again.actions), again.status.outcome) == (False, ChangeOutcome.WATCHED)
+    assert again.state.watch_started_at == AT, "it is watched for as long as any other"
+
+
+@pytest.mark.parametrize(("seconds", "rolls_back"), [(10.0, False), (TIMEOUTS.start + 1, True)])
+def test_a_start_without_a_host_is_no_crash_and_given_up_once_it_takes_too_long(
+    seconds: float, rolls_back: bool
+) -> None:
+    failed = FailedStart(of_previous=False, replaces=True, error="no host is ready", no_host=True)
+    state = replace(LIVE, watch_started_at=AT - seconds)
+    found = decided(SECOND, CHANGED, state, job(OLD), failed_start=failed)
+    assert (RollBack(SECOND, "no host is ready") in found.actions) is rolls_back
+    assert (found.status.reason, found.state.restarts.health.exits) == ("no host is ready", ())
+    assert found.state.restarts.next_start_at == AT + NO_BROKER_SECONDS
+
+
 def test_a_job_of_a_host_that_runs_still_crashes_by_itself() -> None:
     found = decided(FIRST, RUNNING, LIVE, on_host(exit_code=1, last_error="it is broken"))
+    assert found.status.restarts == 1
     assert found.state.restarts.health.exits == (AT,)
     assert found.state.host_troubles.recent == ()
 
@@ -542,10 +582,12 @@ def test_a_detector_that_is_isolated_is_not_rolled_back_too() -> None:
 
 
 def test_a_standby_whose_host_ended_does_not_fail_the_change() -> None:
-    standby = job(NEW, **STANDBY, alive=False, **HOST_ENDED)
+    standby = job(NEW, phase=JobPhase.STANDBY, **STANDBY, alive=False, **HOST_ENDED)
     found = decided(SECOND, CHANGED, REPLACING, job(OLD), standby)
     assert "RollBack" not in kinds(found.actions)
     assert found.state.successor is None
+    [event] = [action for action in found.actions if isinstance(action, AppendEvent)]
+    assert (event.what, "its Spark host" in event.detail) == ("exited", True)
 
 
 def test_the_host_of_the_live_job_is_reported() -> None:

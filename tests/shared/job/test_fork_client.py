@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lozenge.host.address import receive_line
+from lozenge.protocol.job_status import HOST_GONE
 from tests.waiting import until
 
 CLIENT = "from lozenge.job.fork_client import run_forked; run_forked(); print('myself')"
@@ -147,6 +148,6 @@ def test_the_end_of_the_fork_server_is_reported_as_an_error_that_names_the_host(
     with fork_server(tmp_path, forks(os.getpid())):
         code, out, err = said(client(tmp_path))
     line = json.loads(err)
-    assert (code, out, line["level"]) == (3, "", "error")
+    assert (code, out, line["level"]) == (HOST_GONE, "", "error")
     assert str(tmp_path) in line["event"]
     assert "another Spark host" in line["hint"]

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from lozenge.protocol.job_status import HOST_GONE
 from tests.waiting import until
 
 SERVER = """
@@ -167,7 +168,7 @@ def test_a_server_that_ends_takes_its_forks_along_and_says_so(tmp_path: Path) ->
     with server_in(tmp_path) as host, waiting(host) as (started, fork):
         os.kill(int((host / "pid").read_text()), signal.SIGKILL)
         until(gone(fork))
-        assert started.wait(30) == 3
+        assert started.wait(30) == HOST_GONE
         assert started.stderr is not None
         # the fork may have written its own words before or behind it
         [said] = (json.loads(line) for line in started.stderr.read().splitlines() if line.startswith("{"))

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from lozenge.errors import BrokerUnavailable, Fenced, LozengeError, StaleGeneration
+from lozenge.errors import BrokerUnavailable, Fenced, LozengeError, SparkGone, StaleGeneration
 from lozenge.job import service
 from lozenge.process import logging
+from lozenge.protocol.job_status import HOST_GONE
 from tests.shared.detector_folder import MODULE, PROJECT, write_detector
 
 REALTIME = PROJECT + 'mode = "realtime"\n'
@@ -49,6 +50,19 @@ def test_an_error_ends_a_job_with_one_line_and_a_replaced_one_is_no_error(
     ended, said = started(monkeypatch, write_detector(tmp_path, "one"))
     assert ended == code
     assert said == [{"event": error.message, "hint": error.hint, "kind": type(error).__name__, "log_level": level}]
+
+
+@pytest.mark.parametrize(("host", "code"), [(True, HOST_GONE), (False, 1)])
+def test_the_end_of_a_shared_jvm_has_an_exit_code_of_its_own(
+    host: bool, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(kafka: object) -> None:
+        raise SparkGone("running one: Spark's JVM has ended")
+
+    monkeypatch.setattr(service, "partitions", fail)
+    if host:
+        monkeypatch.setenv("LOZENGE_JOB_HOST", str(tmp_path))
+    assert started(monkeypatch, write_detector(tmp_path, "one"))[0] == code
 
 
 def test_what_nobody_expects_is_logged_with_its_stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -92,7 +106,7 @@ def test_a_job_does_not_start_where_it_cannot_run(
 ) -> None:
     monkeypatch.setenv(f"LOZENGE_JOB_{variable}", value)
     code, [line] = started(monkeypatch, write_detector(tmp_path, "one", project=project))
-    assert code in (1, 2, 3)
+    assert code in (1, 2, HOST_GONE)
     assert why in str(line["event"])
     assert line["hint"], "it says what to do"
 
