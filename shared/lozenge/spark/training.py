@@ -9,6 +9,8 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 from lozenge.spark.internals import driver_jvm
 
+CLIENT = "lozenge-training"
+"""The name of its Kafka clients, which have no broker; what they say of that is not logged (`log4j2.properties`)."""
 _AVRO = '{"type":"record","name":"r","fields":[{"name":"k","type":"long"},{"name":"v","type":"string"}]}'
 
 
@@ -41,11 +43,12 @@ def _collect(batch: DataFrame, number: int) -> None:
 
 
 def _kafka_clients(spark: SparkSession) -> None:
-    """Loads the connector and constructs a client of each kind; none connects anywhere."""
+    """Loads the connector and constructs a client of each kind; no broker is where they look for one."""
     spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "none"}).load()
     jvm = driver_jvm.java(spark)
     settings = jvm.java.util.HashMap()
     settings.put("bootstrap.servers", "127.0.0.1:9")
+    settings.put("client.id", CLIENT)
     for kind in ("Serializer", "Deserializer"):
         side = "key.{}", "value.{}"
         for name in side:

@@ -116,12 +116,14 @@ def sleep(spark: SparkSession, _: str) -> Iterator[object]:
 
 
 def logs(spark: SparkSession, word: str) -> Iterator[object]:
-    """Lines of the JVM with this word: by a call, in a query, and in a task, of which Spark says that a header is odd.
+    """Lines of the JVM with this word: by calls, in a query, and in a task, of which Spark says that a header is odd.
 
     A task that fails has no lines.
     """
     logger = java(spark).org.apache.logging.log4j.LogManager.getLogger("client")
     logger.error(f"{word} by call")
+    network = java(spark).org.apache.logging.log4j.LogManager.getLogger("org.apache.kafka.clients.NetworkClient")
+    network.warn(f"[Producer clientId=producer-1] {word} without a broker")
     batches = spark.readStream.format("rate").load().writeStream.trigger(processingTime="100 milliseconds")
     query = batches.foreachBatch(lambda *_: logger.error(f"{word} in query")).start()
     while query.lastProgress is None:

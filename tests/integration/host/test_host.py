@@ -152,7 +152,7 @@ def test_lines_of_the_jvm_name_their_client_and_never_another_one(host: Path) ->
     for name in names:
         found = [(app_of(line), line["event"]) for line in lines if name in json.dumps(line) and "thread" in line]
         assert {app for app, _ in found} == {name}, found
-        for word in ("by call", "in query", "CSV header does not conform"):
+        for word in ("by call", "without a broker", "in query", "CSV header does not conform"):
             assert any(word in event for _, event in found), found
         assert not [event for _, event in found if "in task" in event], "a failed task ends its query, and is no line"
 
@@ -175,6 +175,7 @@ def test_two_that_need_a_host_at_once_start_one_which_keeps_nothing_of_its_clien
     assert running is not None
     # the threads of the warm-up query end minutes later
     wait_for(lambda: "warm-up query ended" in (folder / LOG).read_text(), "the end of its warm-up query")
+    assert "NetworkClient" not in (folder / LOG).read_text(), "its Kafka clients have no broker on purpose"
     _expect_nothing_to_stay(folder)
     with client(folder, "survives-not", "stream") as lost:
         lost.says()
