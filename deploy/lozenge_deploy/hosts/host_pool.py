@@ -12,7 +12,17 @@ from lozenge.errors import SparkGone
 from lozenge.host.process import HostSize
 from lozenge.process.logging import logger
 from lozenge_deploy.hosts.host_process import HostProcess, host_logs, host_processes
-from lozenge_deploy.hosts.placement import LIMITS, HostView, Limits, Need, is_awaited, place, surplus, wants_spare
+from lozenge_deploy.hosts.placement import (
+    LIMITS,
+    HostView,
+    Limits,
+    Need,
+    may_start,
+    place,
+    surplus,
+    to_await,
+    wants_spare,
+)
 from lozenge_deploy.hosts.running_host import RunningHost
 from lozenge_deploy.hosts.start_failures import StartFailures
 from lozenge_deploy.hosts.suspicions import Suspicions
@@ -53,7 +63,7 @@ class HostPool:
         self._suspicions = Suspicions(limits.suspect_seconds)
         self.first: tuple[Path, str] | None = None
         self._failures = StartFailures()
-        self._ticked_at = 0.0
+        self._ticked_at = self._placed_at = 0.0
         self._number = 0
         self.adopt()
 
@@ -74,11 +84,13 @@ class HostPool:
         hosts = self._views()  # looked at once: one that becomes ready meanwhile is awaited, and not started again
         if self._place(need, hosts) is not None:
             return True
-        if is_awaited(need, hosts):
-            return False
-        if not self._failures.may_start(self._clock()):
-            return bool(self._failures.problem)
-        self._start(need.fingerprint, python)
+        awaited = to_await(need, hosts, self._suspicions.allowed(self._clock()), self._limits)
+        if awaited is None and may_start(hosts, self._limits):
+            if not self._failures.may_start(self._clock()):
+                return bool(self._failures.problem)
+            awaited = self._start(need.fingerprint, python)
+        if awaited is not None:
+            self._hosts[awaited].awaited[need.detector] = need.weight
         return False
 
     def take(self, need: Need) -> Path:
@@ -90,7 +102,7 @@ class HostPool:
         host = self._hosts[name]
         host.placements += 1
         host.detectors.setdefault(need.detector, need.weight)
-        host.used_at = self._clock()
+        host.used_at = self._placed_at = self._clock()
         return host.process.folder
 
     def has_ended(self, name: str) -> bool:
@@ -142,6 +154,8 @@ class HostPool:
         return [host.view(self._clock()) for host in self._hosts.values() if host.process.alive()]
 
     def _keep_spare(self, python: Path | None, first: str | None) -> None:
+        if first is None and self._clock() - self._placed_at < self._limits.spare_after_seconds:
+            return
         free_mb = psutil.virtual_memory().available // 2**20 - self._size.memory_mb // 2
         wanted = wants_spare(self._views(), free_mb, self._limits, first)
         records = [host.process.record for host in self._hosts.values()]
@@ -150,16 +164,18 @@ class HostPool:
         if wanted is not None and python is not None and self._failures.may_start(self._clock()):
             self._start(wanted, python)
 
-    def _start(self, fingerprint: str, python: Path) -> None:
+    def _start(self, fingerprint: str, python: Path) -> str | None:
+        """The name of the new host; None if it could not be started."""
         self._number += 1
         folder = self._folder / f"h{self._number}"
         try:
             process = HostProcess.start(folder, python, self._environment, self._size, fingerprint, now=self._clock())
         except OSError as error:
             self._start_failed(f"starting a Spark host in {folder}: {error}")
-            return
+            return None
         self._hosts[folder.name] = RunningHost(process, used_at=self._clock())
         logger().info(f"starting Spark host {folder.name}", pid=process.record.pid, fingerprint=fingerprint)
+        return folder.name
 
     def _start_failed(self, problem: str) -> None:
         logger().error(problem)
@@ -176,5 +192,7 @@ class HostPool:
             detectors = sorted(host.detectors)
             logger().error(f"Spark host {name} has ended: {host.process.last_words()}", detectors=detectors)
             self._suspicions.host_ended(name, detectors, self._clock())
+            for other in self._hosts.values():  # a spare is about to be used, however long it was idle
+                other.used_at = self._clock()
         del self._hosts[name]
         host.process.discard()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from lozenge.detector.resources import DEFAULT_MEMORY_MB
@@ -16,8 +16,10 @@ class Limits:
     - `age_seconds`, `placements`: from then on its detectors move to a newer one. What a JVM cannot give back, it
       keeps until it ends.
     - `start_seconds`: until it listens, or is killed.
+    - `starting`: so many hosts start at once.
     - `idle_seconds`: a host that is no spare ends after so long without a detector.
     - `spare_from`, `spare_free_mb`: from so many detectors on, a spare host is kept where so much memory is free.
+    - `spare_after_seconds`: it is started so long after the last detector, which needs the cores for its own start.
     - `suspect_seconds`: a second death of a host within this time makes suspects of those that were on both.
     """
 
@@ -25,9 +27,11 @@ class Limits:
     age_seconds: float = 7 * 86_400.0
     placements: int = 1_000
     start_seconds: float = 300.0
+    starting: int = 2
     idle_seconds: float = 60.0
     spare_from: int = 4
     spare_free_mb: int = 4_096
+    spare_after_seconds: float = 20.0
     suspect_seconds: float = 600.0
 
 
@@ -46,7 +50,7 @@ class HostPhase(StrEnum):
 class HostView:
     """A host as it was seen: `detectors` are those that run on it, with their weights, `placements` all it ever had.
 
-    `idle_seconds`: for how long it has had no detector; 0 while it has one.
+    `idle_seconds`: for how long it has had no detector; 0 while it has one. `awaited` are those that wait for it.
     """
 
     name: str
@@ -56,6 +60,7 @@ class HostView:
     placements: int = 0
     age_seconds: float = 0.0
     idle_seconds: float = 0.0
+    awaited: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def load(self) -> int:
@@ -91,9 +96,16 @@ def place(need: Need, hosts: Sequence[HostView], suspects: Mapping[str, int], li
     return None
 
 
-def is_awaited(need: Need, hosts: Sequence[HostView]) -> bool:
-    """Whether a host starts that it may be placed on."""
-    return any(host.phase is HostPhase.STARTING and host.fingerprint == need.fingerprint for host in hosts)
+def to_await(need: Need, hosts: Sequence[HostView], suspects: Mapping[str, int], limits: Limits = LIMITS) -> str | None:
+    """The host that starts and will have room for the detector next to all that await it; None if there is none."""
+    starting = [host for host in hosts if host.phase is HostPhase.STARTING and host.fingerprint == need.fingerprint]
+    ready = [replace(host, phase=HostPhase.READY, detectors=host.awaited) for host in starting]
+    return place(need, ready, suspects, limits)
+
+
+def may_start(hosts: Sequence[HostView], limits: Limits = LIMITS) -> bool:
+    """Whether one more host may start for a detector now."""
+    return sum(host.phase is HostPhase.STARTING for host in hosts) < limits.starting
 
 
 def wants_spare(

@@ -12,14 +12,15 @@ END_SECONDS = 20.0
 
 @dataclass(slots=True)
 class RunningHost:
-    """`detectors` are those that run there, with their weights. `draining` is why they are to move; "" if they are not.
+    """`detectors` are those that run there, with their weights, and `awaited` those that waited for its start.
 
-    Times are Unix seconds.
+    `draining` is why they are to move; "" if they are not. Times are Unix seconds.
     """
 
     process: HostProcess
     detectors: dict[str, int] = field(default_factory=dict)
     placements: int = 0
+    awaited: dict[str, int] = field(default_factory=dict)
     draining: str = ""
     used_at: float = 0.0
     ending_since: float | None = None
@@ -35,6 +36,7 @@ class RunningHost:
             placements=self.placements,
             age_seconds=now - self.process.record.started_at,
             idle_seconds=0.0 if self.detectors else now - self.used_at,
+            awaited=self.awaited,
         )
 
     def tend(self, now: float, limits: Limits) -> str:

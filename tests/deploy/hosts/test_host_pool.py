@@ -320,15 +320,47 @@ def test_a_host_that_never_listens_is_killed_and_its_log_is_not_blamed(hosts: Ho
         hosts.pool.take(Need("a", "f"))
 
 
+def test_all_hosts_that_are_needed_start_together(hosts: Hosts) -> None:
+    for host in ("h1", "h2"):
+        assert [hosts.run(name) for name in "abcd"] == [host] * 4
+        hosts.kill(host)
+        hosts.jobs = []
+        hosts.tick()
+    waiting = [Need(name, "f") for name in "abcd"]
+    assert [hosts.pool.has_room(need, hosts.python) for need in waiting] == [False] * 4
+    assert hosts.running() == {"h3", "h4"}, "two of four may be neighbours"
+    assert [hosts.run(name) for name in "abcd"] == ["h3", "h3", "h4", "h4"]
+
+
 def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:
     hosts.new_pool(Limits(capacity=4, spare_from=2, spare_free_mb=0))
     hosts.run("a")
     assert hosts.running() == {"h1"}
     hosts.run("b")
+    assert hosts.running() == {"h1"}, "it takes no cores from a detector that starts"
+    hosts.tick(LIMITS.spare_after_seconds)
     until(lambda: hosts.running() == {"h1", "h2"})
     hosts.kill("h1")
     hosts.jobs = []
     assert hosts.run("a") == "h2"
+
+
+def test_a_spare_that_was_idle_for_long_takes_the_detectors_of_a_host_that_has_ended(hosts: Hosts) -> None:
+    hosts.new_pool(Limits(capacity=4, spare_from=2, spare_free_mb=0))
+    hosts.run("a")
+    hosts.run("b")
+    hosts.tick(LIMITS.spare_after_seconds)
+    until(lambda: hosts.process("h2").ready())
+    hosts.tick(10 * LIMITS.idle_seconds)
+    hosts.kill("h1")
+    hosts.tick()  # the processes of its detectors have not ended yet
+    hosts.jobs = []
+    hosts.tick()
+    assert (hosts.run("a"), hosts.run("b")) == ("h2", "h2")
+    hosts.stop("a")
+    hosts.stop("b")
+    hosts.tick(2 * LIMITS.idle_seconds)
+    until(lambda: not hosts.running())
 
 
 def test_the_next_pool_keeps_a_spare_too(hosts: Hosts) -> None:

@@ -9,10 +9,11 @@ from lozenge_deploy.hosts.placement import (
     HostView,
     Limits,
     Need,
-    is_awaited,
+    may_start,
     place,
     reason_to_drain,
     surplus,
+    to_await,
     wants_spare,
     weight_of,
 )
@@ -70,9 +71,24 @@ def test_a_successor_does_not_start_on_a_draining_host() -> None:
 
 def test_only_a_host_of_the_same_version_is_awaited() -> None:
     starting = host("h1", phase=HostPhase.STARTING)
-    assert is_awaited(need(), [starting])
-    assert not is_awaited(need(fingerprint="g"), [starting])
-    assert not is_awaited(need(), [host("h1")])
+    assert to_await(need(), [starting], {}, LIMITS) == "h1"
+    assert to_await(need(fingerprint="g"), [starting], {}, LIMITS) is None
+    assert to_await(need(), [host("h1")], {}, LIMITS) is None
+
+
+def test_a_host_is_awaited_by_no_more_than_it_takes() -> None:
+    full = host("h1", phase=HostPhase.STARTING, awaited=dict.fromkeys("abcd", 1))
+    assert to_await(need("a"), [full], {}, LIMITS) == "h1"
+    assert to_await(need(), [full], {}, LIMITS) is None
+    one = host("h2", phase=HostPhase.STARTING, awaited={"a": 1})
+    assert to_await(need(), [full, one], {}, LIMITS) == "h2"
+    assert to_await(need(), [full, one], {"a": 0}, LIMITS) is None
+
+
+def test_so_many_hosts_start_at_once() -> None:
+    starting = [host(name, phase=HostPhase.STARTING) for name in ("h1", "h2")]
+    assert may_start([*starting[:1], host("h3")], LIMITS)
+    assert not may_start(starting, LIMITS)
 
 
 def test_a_suspect_has_no_more_neighbours_than_it_may() -> None:
