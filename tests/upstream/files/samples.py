@@ -70,4 +70,4 @@ def pieces(
 
 def ids(found: Iterable[Piece]) -> list[str]:
     """The ids of the rows that could be read, in their order."""
-    return [json.loads(row.value)["id"] for piece in found for row in piece.rows]
+    return [json.loads(value)["id"] for piece in found for *_, value in piece.rows]

@@ -86,6 +86,16 @@ def test_a_text_that_is_not_utf8_is_refused() -> None:
 
 
 def test_a_key_is_a_text_without_quotes() -> None:
-    assert texts(pa.array([7, None])) == ["7", None]
-    assert texts(pa.array(['"quoted"', "x"])) == ['"quoted"', "x"]
-    assert texts(pa.array([Decimal("1.50")], pa.decimal128(5, 2))) == ["1.50"]
+    assert texts(pa.array([7, None])) == [b"7", None]
+    assert texts(pa.array(['"quoted"', "x"])) == [b'"quoted"', b"x"]
+    assert texts(pa.array([Decimal("1.50")], pa.decimal128(5, 2))) == [b"1.50"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("texts_of_it", [["a", "b"], ["a", None], ['say "a"', "\n"], ["", None], [None, None]])
+def test_a_text_is_the_same_json_whatever_else_is_in_its_column(
+    kind: pa.DataType, texts_of_it: list[str | None]
+) -> None:
+    columns = {"first": pa.array(texts_of_it, kind), "n": pa.array([1, None]), "last": pa.array(texts_of_it, kind)}
+    found = [json.loads(row) for row in json_rows(pa.record_batch(columns))]
+    assert found == [{"first": text, "n": n, "last": text} for text, n in zip(texts_of_it, [1, None], strict=True)]

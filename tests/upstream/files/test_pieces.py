@@ -30,18 +30,18 @@ def test_a_file_read_on_from_any_place_gives_the_rest_of_its_rows_once(tmp_path:
     whole = pieces(content, source, size=lambda: chance.randint(1, 13))
     expected = [row["id"] for row in rows_of("a", 57)]
     assert ids(whole) == expected
-    assert [row.number for piece in whole for row in piece.rows] == [*range(57)]
+    assert [number for piece in whole for number, *_ in piece.rows] == [*range(57)]
     for piece in whole:
         rest = pieces(content, source, piece.end, lambda: chance.randint(1, 13))
         assert ids(rest) == expected[piece.end.rows :]
-        assert [row.number for each in rest for row in each.rows] == [*range(piece.end.rows, 57)]
+        assert [number for each in rest for number, *_ in each.rows] == [*range(piece.end.rows, 57)]
 
 
 @EVERY
 def test_an_integer_and_the_key_are_those_of_the_row(tmp_path: Path, format: Format) -> None:
-    row = pieces(_content(tmp_path, format, 9), source_of(tmp_path, format))[2].rows[0]
-    amount = json.loads(row.value)["amount"]
-    assert row.key == b"c1"
+    _, key, value = pieces(_content(tmp_path, format, 9), source_of(tmp_path, format))[2].rows[0]
+    amount = json.loads(value)["amount"]
+    assert key == b"c1"
     assert amount == ("8" if format is Format.CSV else 8)
 
 
@@ -134,7 +134,7 @@ def test_a_row_of_parquet_that_is_not_utf8_is_bad_and_the_others_are_read(tmp_pa
     for columns in ({"id": broken, "card": good}, {"id": good, "card": broken}):
         pq.write_table(pa.table({**columns, "amount": amounts}), tmp_path / "a.parquet")
         found = pieces((tmp_path / "a.parquet").read_bytes(), source)
-        assert [row.number for piece in found for row in piece.rows] == [0, 1, 3]
+        assert [number for piece in found for number, *_ in piece.rows] == [0, 1, 3]
         [bad] = [row for piece in found for row in piece.bad]
         assert bad.number == 2
         assert bad.problem.startswith("row group 0: ")

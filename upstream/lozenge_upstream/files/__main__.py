@@ -5,6 +5,8 @@ It is configured by environment variables: `LOZENGE_FILES_*` (see `settings.py`)
 3 no broker.
 """
 
+import gc
+
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
@@ -13,9 +15,13 @@ from lozenge.process.shutdown import end
 from lozenge_upstream.files.service import run
 from lozenge_upstream.files.settings import FilesSettings
 
+OBJECTS = 100_000
+"""The rows of a piece are so many objects, none in a cycle: to look for cycles more often costs more than to copy."""
+
 
 def main() -> int:
     """Copies, and returns the exit code."""
+    gc.set_threshold(OBJECTS)
     logging.configure("files")
     try:
         settings, kafka = load(FilesSettings, KafkaSettings)

@@ -23,10 +23,19 @@ def json_rows(rows: pa.RecordBatch) -> list[bytes]:
     """One JSON object per row, with the columns in their order. Raises ValueError for a text that is not UTF-8."""
     if not rows.num_columns:
         return [b"{}"] * rows.num_rows
+    plain = _are_plain([column for column in rows.columns if _is_text(column.type)])
     parts: list[Any] = []
-    for number, (name, column) in enumerate(zip(rows.schema.names, rows.columns, strict=True)):
-        parts += [("," if number else "{") + _encoder.encode(name).decode() + ":", _json(column)]
-    joined = _compute.binary_join_element_wise(*parts, "}", "", null_handling="replace", null_replacement="null")
+    between = "{"
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        head = f"{between}{_encoder.encode(name).decode()}:"
+        if plain and _is_text(column.type) and not column.null_count:
+            parts += [head + '"', column.cast(pa.string())]  # the quotes stand around it, so no copy of it has them
+            between = '",'
+        else:
+            parts += [head, _json(column)]
+            between = ","
+    end = between.removesuffix(",") + "}"
+    joined = _compute.binary_join_element_wise(*parts, end, "", null_handling="replace", null_replacement="null")
     return [*joined.cast(pa.binary()).to_pylist()]
 
 
@@ -35,11 +44,25 @@ def json_value(value: Any) -> bytes:
     return _encoder.encode(_plain(value))
 
 
-def texts(column: Column) -> list[str | None]:
+def texts(column: Column) -> list[bytes | None]:
     """The values as keys of records are written: a text as it is, others as in JSON without quotes."""
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return [*column.to_pylist()]
-    return [None if value is None else value.strip('"') for value in _json(column).to_pylist()]
+    if _is_text(column.type):
+        return [*column.cast(pa.string()).cast(pa.binary()).to_pylist()]
+    return [None if value is None else value.strip('"').encode() for value in _json(column).to_pylist()]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _are_plain(columns: list[Column]) -> bool:
+    """Whether no text has a character that JSON escapes: one search of all, since most files have none."""
+    for column in columns:
+        column.validate(full=True)  # a file may hold any bytes
+    if not columns:
+        return True
+    joined = _compute.binary_join_element_wise(*(c.cast(pa.string()) for c in columns), "", null_handling="skip")
+    return not _compute.any(_compute.match_substring_regex(joined, _TO_ESCAPE)).as_py()
 
 
 def _json(column: Column) -> Column:
@@ -50,7 +73,7 @@ def _json(column: Column) -> Column:
 def _way(kind: pa.DataType) -> Callable[[Column], Column]:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return lambda column: column.cast(pa.string())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(kind):
         return _quoted
     if pa.types.is_decimal(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return lambda column: _surrounded(column.cast(pa.string()))

@@ -94,10 +94,10 @@ def _pieces(
         while len(rows) + len(bad) < most and (raw := record()) is not None:
             if raw.strip():
                 row = read(number, raw)
-                if isinstance(row, FileRow):
-                    rows.append(row)
-                else:
+                if isinstance(row, BadRow):
                     bad.append(row)
+                else:
+                    rows.append(row)
                 number += 1
         yield Piece(Place(rows=number, offset=lines.offset), rows, bad)
         if not rows and not bad:
@@ -121,7 +121,7 @@ def _keyed(number: int, value: bytes, its_key: Any, key: str) -> FileRow | BadRo
     if key and its_key in (None, ""):
         return BadRow(number, value, f"{key}, the key of its record, is missing")
     text = its_key if isinstance(its_key, str) or its_key is None else msgspec.json.encode(its_key).decode()
-    return FileRow(number, None if text is None else text.encode(), value)
+    return number, None if text is None else text.encode(), value
 
 
 def _header(file: BinaryIO, source: FileSource) -> tuple[list[str], int]:

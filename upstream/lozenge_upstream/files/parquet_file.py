@@ -70,7 +70,7 @@ def _piece(rows: pa.RecordBatch, first: int, end: Place, key: str) -> Piece:
 def _keys(rows: pa.RecordBatch, key: str) -> list[bytes | None]:
     if not key:
         return [None] * rows.num_rows
-    return [None if text is None else text.encode() for text in texts(rows.column(key))]
+    return texts(rows.column(key))
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,18 +2,13 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias
 
 from lozenge.file_sources.definition import FileSource
 from lozenge.protocol.file_positions import Place
 
-
-class FileRow(NamedTuple):
-    """A row by its number in the file, from 0 on; `value` is a JSON object."""
-
-    number: int
-    key: bytes | None
-    value: bytes
+FileRow: TypeAlias = tuple[int, bytes | None, bytes]
+"""A row by its number in the file, from 0 on; its key; and its value, a JSON object. There are millions of them."""
 
 
 class BadRow(NamedTuple):
@@ -64,6 +59,8 @@ MOST_BYTES = 1_000_000
 
 def piece_of(first: int, end: Place, values: list[bytes], keys: list[bytes | None], key: str) -> Piece:
     """The piece with these values from row `first` on; those without their `key`, or too large, are bad rows."""
+    if (not key or None not in keys) and max(map(len, values), default=0) <= MOST_BYTES:
+        return Piece(end, list(zip(range(first, first + len(values)), keys, values, strict=True)))
     piece = Piece(end)
     for number, (value, its_key) in enumerate(zip(values, keys, strict=True), first):
         if key and its_key is None:
@@ -71,5 +68,5 @@ def piece_of(first: int, end: Place, values: list[bytes], keys: list[bytes | Non
         elif len(value) > MOST_BYTES:
             piece.bad.append(BadRow(number, value[:MOST_BYTES], f"it has {len(value):,} bytes, above {MOST_BYTES:,}"))
         else:
-            piece.rows.append(FileRow(number, its_key, value))
+            piece.rows.append((number, its_key, value))
     return piece
