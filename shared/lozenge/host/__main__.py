@@ -5,6 +5,7 @@ no owner for long.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def main() -> int:
     logging.configure(APP)
     stop = StopSignal()
     if given.forks and sys.platform == "linux":  # it ends with this process, by its own look
-        command = [sys.executable, "-m", "lozenge.job.fork_server", str(given.folder)]
+        command = [sys.executable, "-m", "lozenge.job.fork_server", str(given.folder), str(os.getpid())]
         subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         spark = spark_session(

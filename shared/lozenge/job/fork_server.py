@@ -1,10 +1,11 @@
-"""`python -m lozenge.job.fork_server FOLDER`: forks jobs from one process that has imported what all of them need.
+"""`python -m lozenge.job.fork_server FOLDER HOST`: forks jobs from one process that has imported what all of them need.
 
-FOLDER is that of a Spark host, whose child it is and with which it ends. Python objects of the imports are shared by
-all forks until one of them writes there, and an import that is done takes no time. It answers a job of an environment
-with the same packages as its own, and refuses others, which then import for themselves. A fork has the job's arguments,
-variables, folder, paths, nice value and standard streams, a process group of its own, and nothing of the server's. When
-the connection of the job ends, the server kills the fork; when a fork ends, the job receives its exit code.
+FOLDER is that of a Spark host, and HOST its process id. This is its child, and ends with it. Python objects of the
+imports are shared by all forks until one of them writes there, and an import that is done takes no time. It answers a
+job of an environment with the same packages as its own, and refuses others, which then import for themselves. A fork
+has the job's arguments, variables, folder, paths, nice value and standard streams, a process group of its own, and
+nothing of the server's. When the connection of the job ends, the server kills the fork; when a fork ends, the job
+receives its exit code.
 """
 
 import contextlib
@@ -66,8 +67,8 @@ class ForkRequest(msgspec.Struct, frozen=True):
 class ForkServer:
     """Listens in `folder`, for environments like the one of this process. Used by one thread, the only one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._parent = os.getppid()
+    def __init__(self, folder: Path, parent: int) -> None:
+        self._parent = parent
         self._selector = selectors.DefaultSelector()
         self._forks: dict[int, socket.socket] = {}
         self._woken, self._waker = socket.socketpair()
@@ -214,12 +215,12 @@ def preload() -> None:
     gc.freeze()
 
 
-def serve(folder: Path) -> None:
-    """Until the host that has started it is gone."""
+def serve(folder: Path, host: int) -> None:
+    """Until the host that has started it is gone, which it may be before the imports are done."""
     logging.configure(APP)
     preload()
-    ForkServer(folder).serve()
+    ForkServer(folder, host).serve()
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), int(sys.argv[2]))

@@ -63,7 +63,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Jobs on the host are forks of a fork server, as on a host of the agent."""
     monkeypatch.setenv("LOZENGE_BASE", "tests")
     host = warm_host()
-    command = [sys.executable, "-m", "lozenge.job.fork_server", str(host)]
+    command = [sys.executable, "-m", "lozenge.job.fork_server", str(host), str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=host) as server:
         until((host / SOCKET).exists)
         yield

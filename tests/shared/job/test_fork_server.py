@@ -42,7 +42,7 @@ def main():
     return int(job)
 
 fork_server.main, fork_server.PRELOADED = main, ()
-fork_server.serve(Path(sys.argv[1]))
+fork_server.serve(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else os.getppid())
 """
 OR_MYSELF = "from lozenge.job.fork_client import run_forked; run_forked(); print('myself')"
 
@@ -184,6 +184,12 @@ def test_a_server_ends_with_the_process_that_has_started_it(tmp_path: Path) -> N
         [server] = psutil.Process(host.pid).children()
         host.kill()
         until(gone(server))
+
+
+def test_a_server_whose_host_ended_during_its_imports_ends_too(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as host:
+        host.wait()
+    assert subprocess.run([sys.executable, "-c", SERVER, str(tmp_path), str(host.pid)], timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("base", ["another", ""])
