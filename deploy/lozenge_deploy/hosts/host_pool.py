@@ -194,5 +194,6 @@ class HostPool:
             self._suspicions.host_ended(name, detectors, self._clock())
             for other in self._hosts.values():  # a spare is about to be used, however long it was idle
                 other.used_at = self._clock()
+                other.awaited.clear()  # fewer may be neighbours from now on
         del self._hosts[name]
         host.process.discard()

@@ -185,7 +185,7 @@ def test_after_the_death_of_a_host_its_detectors_stay_together_and_after_another
     hosts.kill("h2")
     hosts.jobs = []
     hosts.tick()
-    assert [hosts.run(name) for name in "abcd"] == ["h3", "h3", "h4", "h4"]
+    assert sorted(hosts.run(name) for name in "abcd") == ["h3", "h3", "h4", "h4"]
     hosts.kill("h3")
     hosts.stop("a")
     hosts.stop("b")
@@ -329,7 +329,23 @@ def test_all_hosts_that_are_needed_start_together(hosts: Hosts) -> None:
     waiting = [Need(name, "f") for name in "abcd"]
     assert [hosts.pool.has_room(need, hosts.python) for need in waiting] == [False] * 4
     assert hosts.running() == {"h3", "h4"}, "two of four may be neighbours"
-    assert [hosts.run(name) for name in "abcd"] == ["h3", "h3", "h4", "h4"]
+    assert sorted(hosts.run(name) for name in "abcd") == ["h3", "h3", "h4", "h4"]
+
+
+def test_who_awaits_a_host_when_another_one_ends_is_distributed_again(hosts: Hosts) -> None:
+    waiting = [Need(name, "f") for name in "abcd"]
+    assert [hosts.run(need.detector) for need in waiting] == ["h1"] * 4
+    hosts.kill("h1")
+    hosts.jobs = []
+    hosts.tick()
+    assert [hosts.run(need.detector) for need in waiting] == ["h2"] * 4
+    hosts.behave("slow")
+    hosts.kill("h2")
+    assert [hosts.pool.has_room(need, hosts.python) for need in waiting] == [False] * 4  # all are to share it
+    hosts.jobs = []
+    hosts.tick()
+    assert [hosts.pool.has_room(need, hosts.python) for need in waiting] == [False] * 4
+    assert hosts.running() == {"h3", "h4"}
 
 
 def test_a_spare_is_kept_once_enough_share(hosts: Hosts) -> None:
