@@ -34,6 +34,7 @@ FOLD = """
 from datetime import timedelta
 
 from lozenge import Alert, Detector, Settings, State, fold
+from lozenge.protocol.job_status import HOST_GONE
 
 
 class Count(State):
@@ -136,5 +137,5 @@ def test_a_job_without_its_host_says_so(kafka: KafkaSettings, tmp_path: Path) ->
     variables = kafka.variables | {"LOZENGE_JOB_WORK": str(tmp_path), "LOZENGE_JOB_HOST": str(tmp_path / "none")}
     command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
     run = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run.returncode == HOST_GONE
     assert "no host runs there" in run.stderr
