@@ -14,6 +14,7 @@ from lozenge.host.tool_host import warm_host
 from lozenge.job.fork_client import SOCKET
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.protocol.job_status import HOST_GONE
 from tests.integration.harness import alerts, begin_at_the_end, event, send, wait_for
 from tests.integration.job.killing import detector_folder, job_process, run_through_a_kill
 from tests.waiting import until
@@ -34,7 +35,6 @@ FOLD = """
 from datetime import timedelta
 
 from lozenge import Alert, Detector, Settings, State, fold
-from lozenge.protocol.job_status import HOST_GONE
 
 
 class Count(State):
