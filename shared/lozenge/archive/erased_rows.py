@@ -16,6 +16,35 @@ from lozenge.protocol.data_subject import DataSubject
 
 ENTITY = "entity"
 """The column of alerts, and of feedback, that says whom a record is about."""
+ALERT_ID, ALERT_IDS = "alert_id", "alert_ids"
+"""The column with the id of an alert, and that of notifications with the alerts of their case."""
+
+
+class Whom(NamedTuple):
+    """Whose rows are erased: those of `subject`, which those of a table of events have in `column`.
+
+    A notification names nobody but its alerts: it is the subject's if any of `alerts`, the ids of the subject's, is
+    among them.
+    """
+
+    subject: DataSubject
+    column: str = ""
+    alerts: frozenset[str] = frozenset()
+
+    def has(self, row: dict[str, Any]) -> bool:
+        """Whether a row of `text_columns` is the subject's."""
+        if self.column and row.get(self.column) == self.subject.value:
+            return True
+        if not self.alerts.isdisjoint(row.get(ALERT_IDS) or ()):
+            return True
+        about = row.get(ENTITY)
+        if isinstance(about, dict):
+            return (about.get("type"), about.get("id")) == (self.subject.key, self.subject.value)
+        return bool(about == self.subject.name)
+
+    def is_named_in(self, row: dict[str, Any]) -> bool:
+        """Whether a row is the subject's, or names it."""
+        return self.has(row) or self.subject.is_in_data(row)
 
 
 class ErasedRows(NamedTuple):
@@ -31,28 +60,33 @@ def text_columns(columns: pa.Schema) -> list[str]:
     return [field.name for field in columns if field.name not in PLATFORM.names and _has_text(field.type)]
 
 
-def naming(rows: pa.Table, subject: DataSubject) -> list[int]:
+def naming(rows: pa.Table, whom: Whom) -> list[int]:
     """The numbers of the rows in which any of `text_columns` names the subject, in rising order."""
     texts = text_columns(rows.schema)
-    likely = sorted({number for name in texts for number in _likely(rows[name], subject)})
+    likely = sorted(
+        {number for name in texts for number in _likely(rows[name], whom.subject)} | {*_of_alerts(rows, whom.alerts)}
+    )
     found = rows.select(texts).take(pa.array(likely, pa.int64())).to_pylist()
-    return [number for number, row in zip(likely, found, strict=True) if subject.is_in_data(row)]
+    return [number for number, row in zip(likely, found, strict=True) if whom.is_named_in(row)]
 
 
-def erased(rows: pa.Table, subject: DataSubject, column: str = "") -> ErasedRows:
-    """The rows without the subject, which those of a table of events have in `column`.
+def alerts_of(rows: pa.Table, subject: DataSubject) -> set[str]:
+    """The ids of the subject's alerts among rows of alerts."""
+    whom = Whom(subject)
+    found = rows.select([ENTITY, ALERT_ID]).take(pa.array(naming(rows.select([ENTITY]), whom), pa.int64()))
+    return {row[ALERT_ID] for row in found.to_pylist() if whom.has(row) and row[ALERT_ID]}
 
-    Dead letters, which are kept as bytes, are the subject's if they name it.
-    """
-    named = naming(rows, subject)
+
+def erased(rows: pa.Table, whom: Whom) -> ErasedRows:
+    """The rows without the subject. Dead letters, which are kept as bytes, are the subject's if they name it."""
+    subject = whom.subject
+    named = naming(rows, whom)
     if not named:
         return ErasedRows(rows, 0, 0)
     texts = text_columns(rows.schema)
     whole = rows.select(texts).take(pa.array(named, pa.int64())).to_pylist()
     kept_as_bytes = all(field in rows.schema for field in RAW)
-    removed = {
-        number for number, row in zip(named, whole, strict=True) if kept_as_bytes or _is_of(row, subject, column)
-    }
+    removed = {number for number, row in zip(named, whole, strict=True) if kept_as_bytes or whom.has(row)}
     masked = [number for number in named if number not in removed]
     as_is = [None if number in removed else number for number in range(len(rows))]
     changed = list(as_is)
@@ -73,13 +107,12 @@ def erased(rows: pa.Table, subject: DataSubject, column: str = "") -> ErasedRows
     return ErasedRows(found, len(removed), len(masked))
 
 
-def _is_of(row: dict[str, Any], subject: DataSubject, column: str) -> bool:
-    if column and row.get(column) == subject.value:
-        return True
-    about = row.get(ENTITY)
-    if isinstance(about, dict):
-        return (about.get("type"), about.get("id")) == (subject.key, subject.value)
-    return bool(about == subject.name)
+def _of_alerts(rows: pa.Table, alerts: frozenset[str]) -> Iterator[int]:
+    """The rows of notifications about any of these alerts."""
+    if alerts and ALERT_IDS in rows.schema.names:
+        for number, named in enumerate(rows[ALERT_IDS].to_pylist()):
+            if not alerts.isdisjoint(named or ()):
+                yield number
 
 
 def _likely(values: Any, subject: DataSubject) -> Iterator[int]:

@@ -14,7 +14,7 @@ import shutil
 import struct
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lozenge.archive.columns import BUCKET, DAY
-from lozenge.archive.erased_rows import ErasedRows, erased, naming, text_columns
+from lozenge.archive.erased_rows import ALERT_ID, ENTITY, ErasedRows, Whom, alerts_of, erased, naming, text_columns
 from lozenge.errors import NotErased
 from lozenge.protocol.data_subject import DataSubject
 
@@ -66,13 +66,22 @@ def erasing(archive: Path) -> Iterator[None]:
         yield
 
 
-def erase(
-    folder: Path, subject: DataSubject, column: str = "", bucket: int | None = None, *, dry_run: bool
-) -> ErasedTable:
+def alerts_in(folder: Path, subject: DataSubject) -> set[str]:
+    """The ids of the subject's alerts in every file of a table; none for a table of other records. As `erase`."""
+    found = set[str]()
+    for file in _files(folder, None):
+        with suppress(FileNotFoundError), _opened(file) as reader:  # one that is gone was merged into another
+            if {ENTITY, ALERT_ID} <= {*reader.schema_arrow.names}:
+                for group in range(reader.num_row_groups):
+                    found |= alerts_of(reader.read_row_group(group, columns=[ENTITY, ALERT_ID]), subject)
+    return found
+
+
+def erase(folder: Path, whom: Whom, bucket: int | None = None, *, dry_run: bool) -> ErasedTable:
     """Erases a subject from every file of the table in `folder`; a second call finds nothing.
 
-    `column` has the subject in a table of events, whose rows of it are in one `bucket` alone if the subject is their
-    key. A `dry_run` only counts. Raises NotErased if a file cannot be read, or not be replaced.
+    Its rows are in one `bucket` alone if the subject is their key. A `dry_run` only counts. Raises NotErased if a file
+    cannot be read, or not be replaced.
     """
     for left in folder.glob(f"*/*/*{_NEW}"):  # of an erasure that was killed
         left.unlink(missing_ok=True)
@@ -82,7 +91,7 @@ def erase(
         if not fresh:
             return total
         for file in fresh:
-            if (found := _erase_file(file, subject, column, dry_run=dry_run)) is not None:
+            if (found := _erase_file(file, whom, dry_run=dry_run)) is not None:
                 total = total.plus(found)
                 seen |= {name for name in [_identity(file)] if name}
     raise NotErased(
@@ -123,17 +132,17 @@ def _identity(file: Path) -> tuple[str, int] | None:
         return None
 
 
-def _erase_file(file: Path, subject: DataSubject, column: str, *, dry_run: bool) -> ErasedTable | None:
+def _erase_file(file: Path, whom: Whom, *, dry_run: bool) -> ErasedTable | None:
     """What was erased of one file; None if it is gone, as a merge that was given up is."""
     try:
         with _opened(file) as reader:
             texts = text_columns(reader.schema_arrow)
             groups = range(reader.num_row_groups)
-            if not any(naming(reader.read_row_group(group, columns=texts), subject) for group in groups):
+            if not any(naming(reader.read_row_group(group, columns=texts), whom) for group in groups):
                 return ErasedTable()
             if dry_run:
-                return _total(erased(reader.read_row_group(group), subject, column) for group in groups)
-            return _replaced(file, reader, subject, column)
+                return _total(erased(reader.read_row_group(group), whom) for group in groups)
+            return _replaced(file, reader, whom)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -167,11 +176,11 @@ def _opened(file: Path) -> Iterator[pq.ParquetFile]:
         yield reader
 
 
-def _replaced(file: Path, reader: pq.ParquetFile, subject: DataSubject, column: str) -> ErasedTable:
+def _replaced(file: Path, reader: pq.ParquetFile, whom: Whom) -> ErasedTable:
     """Replaces a file by one of its length; raises NotErased if no compression makes it short enough."""
     new, size = _new(file), file.stat().st_size
     for level, statistics in _TRIES:
-        found = _write(new, reader, (subject, column), level, statistics)
+        found = _write(new, reader, whom, level, statistics)
         if padded(new, size):
             shutil.copymode(file, new)
             new.replace(file)
@@ -184,14 +193,12 @@ def _replaced(file: Path, reader: pq.ParquetFile, subject: DataSubject, column: 
     )
 
 
-def _write(
-    new: Path, reader: pq.ParquetFile, whom: tuple[DataSubject, str], level: int | None, statistics: bool
-) -> ErasedTable:
+def _write(new: Path, reader: pq.ParquetFile, whom: Whom, level: int | None, statistics: bool) -> ErasedTable:
     """Writes the rows of a file without a subject, in the same groups."""
 
     def groups() -> Iterator[ErasedRows]:
         for group in range(reader.num_row_groups):
-            found = erased(reader.read_row_group(group), *whom)
+            found = erased(reader.read_row_group(group), whom)
             writer.write_table(found.rows, row_group_size=max(1, len(found.rows)))
             yield found
 

@@ -38,7 +38,7 @@ def shown(text: str) -> str:
 def shown_data(value: Any) -> Any:
     """The same data with `shown` texts and names, and without the values of names such as `password`.
 
-    A number that is a card number becomes a text.
+    A whole number that is a card number becomes a text; the digits of a fraction are none.
     """
     if isinstance(value, dict):
         return {_name(name): _hidden(name, part) for name, part in value.items()}
@@ -48,6 +48,8 @@ def shown_data(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return shown(value)
+    if isinstance(value, float) and not value.is_integer():
+        return value
     return text if "*" in (text := masked(str(value))) else value
 
 

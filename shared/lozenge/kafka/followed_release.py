@@ -94,7 +94,8 @@ class FollowedRelease(Generic[R, Q, T]):
         raise ConfigError(
             f"starting {self._owner}: no release of it can run",
             problems=refused or ["its release is not in the topic"],
-            hint="correct its declaration, and deploy it again",
+            hint="correct its declaration, and deploy it again; a variable has to be set where the platform starts: "
+            "`lozenge down`, set it, `lozenge up`",
         )
 
     def _refuse(self, release: R, error: ValueError | LozengeError, then: str) -> None:

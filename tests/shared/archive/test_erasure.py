@@ -16,8 +16,8 @@ from lozenge.archive.columns import PLATFORM, columns_of, raw_columns
 from lozenge.archive.compaction import contents, merged, to_merge
 from lozenge.archive.data_files import ROW_GROUP, write
 from lozenge.archive.delta_table import ArchiveTable
-from lozenge.archive.erased_rows import erased
-from lozenge.archive.erasure import ErasedTable, erase, padded
+from lozenge.archive.erased_rows import Whom, erased
+from lozenge.archive.erasure import ErasedTable, alerts_in, erase, padded
 from lozenge.contracts.schemas import newest
 from lozenge.errors import NotErased
 from lozenge.protocol.data_subject import ERASED, DataSubject
@@ -27,6 +27,7 @@ from tests.full_disk import files_of_at_most
 
 CARD, OTHER = "card_4f1c09e27ab35d68", "card_9b3e77d01c64aa52"
 SUBJECT = DataSubject("card", CARD)
+MINE = Whom(SUBJECT, "card_id")
 NEXT_DAY = THE_DAY.replace(day=THE_DAY.day + 1)
 TEXT, NUMBER = {"type": "string"}, {"type": "double"}
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
@@ -115,10 +116,10 @@ def test_others_and_every_coordinate_stay_and_no_byte_of_the_subject(tmp_path: P
     log = {file: file.read_bytes() for file in (tmp_path / "_delta_log").iterdir()}
     assert CARD.encode() in every_byte(tmp_path)
 
-    counted = erase(tmp_path, SUBJECT, "card_id", dry_run=True)
+    counted = erase(tmp_path, MINE, dry_run=True)
     assert dict(versions(tmp_path)).keys() == before.keys()
     assert CARD.encode() in every_byte(tmp_path)
-    done = erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+    done = erase(tmp_path, MINE, dry_run=False)
 
     mine = sum(card == CARD for card in before[len(before)]["card_id"].to_pylist())
     assert done == counted == ErasedTable(2 * mine, 0, len(sizes))  # the rows of the merged file are in the others too
@@ -133,7 +134,7 @@ def test_others_and_every_coordinate_stay_and_no_byte_of_the_subject(tmp_path: P
     files = [str(tmp_path / file.path) for file in held.files()]
     counts = f"select count(*), count(card_id) from read_parquet({files})"
     assert duckdb.connect().execute(counts).fetchall() == [(900, 900 - mine)]
-    assert erase(tmp_path, SUBJECT, "card_id", dry_run=False) == ErasedTable()
+    assert erase(tmp_path, MINE, dry_run=False) == ErasedTable()
 
 
 def test_the_log_and_its_checkpoints_have_no_value_of_a_record(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_a_row_of_another_entity_loses_the_word_alone(tmp_path: Path) -> None:
         ],
         schema=EVENT,
     )
-    left = erased(found, SUBJECT, "card_id")
+    left = erased(found, MINE)
     assert (left.removed, left.masked) == (1, 1)
     first, second, third = left.rows.to_pylist()
     assert first["note"] == f"as {ERASED}, and {longer}"
@@ -171,7 +172,7 @@ def test_a_row_of_another_entity_loses_the_word_alone(tmp_path: Path) -> None:
     alerts = pa.Table.from_pylist(
         [alert | {"entity": about}, alert | {"offset": 1, "entity": {"type": "card", "id": CARD}}], schema=ALERT
     )
-    theirs, mine = erased(alerts, SUBJECT).rows.to_pylist()
+    theirs, mine = erased(alerts, Whom(SUBJECT)).rows.to_pylist()
     assert (theirs["entity"], theirs["reason"], theirs["score"]) == (about, f"{ERASED} and 40 more", 0.5)
     assert (mine["offset"], mine["entity"], mine["reason"], mine["score"]) == (1, None, None, None)
 
@@ -187,11 +188,33 @@ def test_a_dead_letter_that_names_it_in_any_bytes_keeps_its_place_alone() -> Non
         ],
         schema=raw_columns(),
     )
-    left = erased(found, SUBJECT)
+    left = erased(found, Whom(SUBJECT))
     assert (left.removed, left.masked) == (2, 0)
     assert left.rows["offset"].to_pylist() == [0, 1, 2]
     assert left.rows["value"].to_pylist() == [None, None, OTHER.encode()]
     assert left.rows["headers"].to_pylist() == [None, None, [{"key": "reason", "value": b"bad"}]]
+
+
+def test_a_notification_is_the_subjects_by_the_alerts_of_its_case(tmp_path: Path) -> None:
+    place = {"partition": 0, "timestamp": NOW, "ingested_at": NOW, "day": THE_DAY, "bucket": 0}
+    alert = dict.fromkeys(ALERT.names) | place
+    alerts = [
+        alert | {"offset": 0, "alert_id": "a-1", "entity": {"type": "card", "id": CARD}},
+        alert | {"offset": 1, "alert_id": "a-2", "entity": {"type": "card", "id": OTHER}, "reason": f"as {CARD}"},
+    ]
+    list(write(tmp_path, THE_DAY, 0, [pa.Table.from_pylist(alerts, schema=ALERT)], file_bytes=None))
+    ids = frozenset(alerts_in(tmp_path, SUBJECT))
+    assert ids == {"a-1"}
+    columns = pa.schema([*PLATFORM, ("alert_ids", pa.list_(pa.string())), ("text", pa.string())])
+    rows = [
+        place | {"offset": 0, "alert_ids": ["a-0", "a-1"], "text": "charged twice"},
+        place | {"offset": 1, "alert_ids": ["a-2"], "text": "charged twice"},
+        place | {"offset": 2, "alert_ids": None, "text": None},
+    ]
+    left = erased(pa.Table.from_pylist(rows, schema=columns), Whom(SUBJECT, alerts=ids))
+    assert (left.removed, left.masked) == (1, 0)
+    assert left.rows["text"].to_pylist() == [None, "charged twice", None]
+    assert left.rows["alert_ids"].to_pylist() == [None, ["a-2"], None]
 
 
 def test_only_the_bucket_of_a_key_is_read(tmp_path: Path) -> None:
@@ -199,14 +222,14 @@ def test_only_the_bucket_of_a_key_is_read(tmp_path: Path) -> None:
     for bucket in (0, 1):
         part = pa.Table.from_pylist([event(bucket, CARD, rng, bucket=bucket)], schema=EVENT)
         list(write(tmp_path, THE_DAY, bucket, [part], file_bytes=None))
-    assert erase(tmp_path, SUBJECT, "card_id", 1, dry_run=False) == ErasedTable(1, 0, 1)
-    assert erase(tmp_path, SUBJECT, "card_id", dry_run=False) == ErasedTable(1, 0, 1)
+    assert erase(tmp_path, MINE, 1, dry_run=False) == ErasedTable(1, 0, 1)
+    assert erase(tmp_path, MINE, dry_run=False) == ErasedTable(1, 0, 1)
 
 
 def test_a_large_file_keeps_its_groups_of_rows(tmp_path: Path) -> None:
     (held,) = write(tmp_path, THE_DAY, 0, [events(random.Random(3), ROW_GROUP + 100)], file_bytes=None)
     before = pq.ParquetFile(tmp_path / held.path)
-    erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+    erase(tmp_path, MINE, dry_run=False)
     after = pq.ParquetFile(tmp_path / held.path)
     sizes = [[file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] for file in (before, after)]
     assert sizes[0] == sizes[1]
@@ -234,7 +257,7 @@ def test_a_file_that_becomes_longer_is_compressed_further(tmp_path: Path, monkey
         return len(tried) == 3 and padded(file, size)
 
     monkeypatch.setattr(erasure, "padded", longer_at_first)
-    assert erase(tmp_path, SUBJECT, "card_id", dry_run=False).files == 1
+    assert erase(tmp_path, MINE, dry_run=False).files == 1
     assert tried == sorted(tried, reverse=True)
     assert len(set(tried)) == 3
     assert pq.ParquetFile(tmp_path / held.path).metadata.num_rows == 500
@@ -245,7 +268,7 @@ def test_a_file_that_cannot_become_as_short_stays_and_is_named(tmp_path: Path, m
     content = (tmp_path / held.path).read_bytes()
     monkeypatch.setattr(erasure, "padded", lambda file, size: False)
     with pytest.raises(NotErased, match="longer than"):
-        erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+        erase(tmp_path, MINE, dry_run=False)
     assert (tmp_path / held.path).read_bytes() == content
     assert [file.name for file in (tmp_path / held.path).parent.iterdir()] == [Path(held.path).name]
 
@@ -254,7 +277,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     (held,) = write(tmp_path, THE_DAY, 0, [events(random.Random(1), 500)], file_bytes=None)
     content = (tmp_path / held.path).read_bytes()
     with files_of_at_most(len(content) // 2), pytest.raises(NotErased, match="make room"):
-        erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+        erase(tmp_path, MINE, dry_run=False)
     assert [file.read_bytes() for file in (tmp_path / held.path).parent.iterdir()] == [content]
 
 
@@ -262,7 +285,7 @@ def test_what_a_killed_erasure_has_left_is_removed(tmp_path: Path) -> None:
     (held,) = write(tmp_path, THE_DAY, 0, [events(random.Random(1), 50)], file_bytes=None)
     left = tmp_path / f"{held.path}.erasing"
     left.write_bytes(b"PAR1")
-    assert erase(tmp_path, SUBJECT, "card_id", dry_run=False).files == 1
+    assert erase(tmp_path, MINE, dry_run=False).files == 1
     assert not left.exists()
 
 
@@ -271,7 +294,7 @@ def test_a_file_without_a_footer_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(erasure, "WRITING_SECONDS", 0.3)
     (tmp_path / held.path).write_bytes((tmp_path / held.path).read_bytes()[:-8])
     with pytest.raises(NotErased, match="no footer"):
-        erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+        erase(tmp_path, MINE, dry_run=False)
 
 
 def test_files_that_a_merge_makes_during_an_erasure_are_looked_at_too(
@@ -287,7 +310,7 @@ def test_files_that_a_merge_makes_during_an_erasure_are_looked_at_too(
         return replaced(file, *given)
 
     monkeypatch.setattr(erasure, "_replaced", merging)
-    assert erase(tmp_path, SUBJECT, "card_id", dry_run=False).files == 2
+    assert erase(tmp_path, MINE, dry_run=False).files == 2
     assert CARD.encode() not in every_byte(tmp_path)
 
 
@@ -305,5 +328,5 @@ def test_a_replaced_file_is_another_one_for_a_merge(tmp_path: Path) -> None:
     (small,) = to_merge(held.files(), NEXT_DAY)
     before = contents(tmp_path, small)
     assert contents(tmp_path, small) == before
-    erase(tmp_path, SUBJECT, "card_id", dry_run=False)
+    erase(tmp_path, MINE, dry_run=False)
     assert contents(tmp_path, small) != before

@@ -85,3 +85,12 @@ def test_the_value_of_another_name_stays(name: str) -> None:
 
 def test_where_a_secret_is_may_be_shown() -> None:
     assert shown_data({"secret": {"env": "HOOK"}}) == {"secret": {"env": "HOOK"}}
+
+
+def test_the_digits_of_a_fraction_are_no_card_number() -> None:
+    fraction = 0.9963294000000002
+    assert shown_data({"score": fraction, "whole": 4000000000000002, "text": "4000000000000002"}) == {
+        "score": fraction,
+        "whole": "400000******0002",
+        "text": "400000******0002",
+    }

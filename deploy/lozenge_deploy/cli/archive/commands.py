@@ -1,6 +1,5 @@
 """`lozenge archive`, `lozenge sql` and `lozenge export`: the tables of topics."""
 
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from lozenge.archive.settings import ARCHIVE_VARIABLE, DEFAULT_ARCHIVE
 from lozenge.errors import LozengeError, UsageError
 from lozenge_deploy.cli.options import OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show
-from lozenge_deploy.cli.printing.terminal import echo
+from lozenge_deploy.cli.printing.terminal import echo, print_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -166,23 +165,10 @@ def _first_rows(result: "pa.RecordBatchReader") -> tuple[list[dict[str, Any]], b
 
 
 def _print_csv(result: "pa.RecordBatchReader") -> None:
-    echo(_csv_line(result.schema.names))
+    print_csv(result.schema.names)
     for batch in result:
         for row in batch.to_pylist():
-            echo(_csv_line(row.values()))
-
-
-def _csv_line(values: Iterable[Any]) -> str:
-    import csv
-    import io
-
-    from lozenge_deploy.cli.printing.terminal import json_text
-
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(
-        json_text(value, ascii_only=False) if isinstance(value, dict | list) else value for value in values
-    )
-    return out.getvalue()
+            print_csv(row.values())
 
 
 def _proof_row(each: "PartitionProof") -> dict[str, Any]:

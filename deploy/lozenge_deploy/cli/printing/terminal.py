@@ -8,10 +8,13 @@ Card numbers and secrets are hidden here too, whatever comes: only a command tha
 `card_numbers`.
 """
 
+import csv
+import io
 import json
 import math
 import sys
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -46,6 +49,15 @@ def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = True,
 def print_json(value: Any, *, indent: int | None = 1, card_numbers: bool = False) -> None:
     """Prints a document; without `indent` in one line."""
     typer.echo(json_text(value, indent=indent, card_numbers=card_numbers))
+
+
+def print_csv(values: Iterable[Any]) -> None:
+    """Prints a line of CSV; lists and dictionaries are JSON in it."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(
+        json_text(value, ascii_only=False) if isinstance(value, dict | list) else shown_data(value) for value in values
+    )
+    typer.echo(visible(out.getvalue(), lines=True))
 
 
 def clear() -> None:

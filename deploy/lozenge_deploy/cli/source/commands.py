@@ -137,7 +137,7 @@ def rollback(
 @app.command("set")
 def set_(
     name: NAME,
-    rate: Annotated[float, typer.Option(min=0, help="Rows a second of all instances together; 0 for no limit.")],
+    rate: Annotated[float, typer.Option(min=0, help="Rows a second of all instances, in equal parts; 0 for no limit.")],
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:

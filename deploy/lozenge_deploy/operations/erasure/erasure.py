@@ -7,6 +7,7 @@ place is looked at again by each run, so a run after a killed one ends as one th
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lozenge.errors import LozengeError
+from lozenge.kafka.topic_admin import partitions
 from lozenge_deploy.operations import audit
 from lozenge_deploy.operations.erasure.caches import erase_caches
 from lozenge_deploy.operations.erasure.lists import erase_lists
@@ -36,6 +37,7 @@ def erased(plan: Plan) -> list[Line]:
 
     Nothing is done without its record in the audit log, which has a digest of the value. Raises BrokerUnavailable.
     """
+    partitions(plan.kafka)  # without a broker each place would wait for it
     target = f"{plan.subject.key} sha256:{plan.subject.digest}"
     if plan.dry_run:
         return list(_lines(plan))

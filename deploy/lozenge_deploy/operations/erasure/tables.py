@@ -1,14 +1,17 @@
 """The tables of the archive: rows out of every file, once the sink has archived what the topics had."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from lozenge.archive.delta_table import ArchiveTable
-from lozenge.archive.erasure import ErasedTable, erase, erasing
+from lozenge.archive.erased_rows import Whom
+from lozenge.archive.erasure import ErasedTable, alerts_in, erase, erasing
 from lozenge.archive.queries import tables_in
+from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
-from lozenge.errors import LozengeError
+from lozenge.errors import DecodeError, LozengeError
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import bounds
+from lozenge.kafka.topic_reader import bounds, retained
 from lozenge_deploy.operations.erasure.plan import Plan
 from lozenge_deploy.operations.erasure.receipt import Line, Outcome, found, not_done
 
@@ -28,11 +31,26 @@ def erase_tables(plan: Plan) -> Iterator[Line]:
         if table.topic in existing
     }
     with erasing(plan.archive):
-        for table in tables:
-            yield from _erase(plan, table, ends.get(table.topic, {}))
+        # a notification is found by the alerts of its case, whose ids their own erasure removes
+        notifications = plan.kafka.topics.notifications
+        for table in sorted(tables, key=lambda table: table.topic != notifications):
+            alerts = _alerts_in(tables, plan) if table.topic == notifications else frozenset[str]()
+            yield from _erase(plan, table, ends.get(table.topic, {}), alerts)
 
 
-def _erase(plan: Plan, table: ArchiveTable, ends: Ends) -> Iterator[Line]:
+def _alerts_in(tables: Iterable[ArchiveTable], plan: Plan) -> frozenset[str]:
+    """The ids of the subject's alerts: those that are archived, and those of notifications that the topic has."""
+    found = {id for table in tables for id in alerts_in(table.folder, plan.subject)}
+    topic, codec = plan.kafka.topics.notifications, Codec.of("notification")
+    if (count := partitions(plan.kafka).get(topic)) is not None:
+        for message in retained(plan.kafka, topic, count):
+            if message.key() == plan.subject.name.encode() and message.value() is not None:
+                with suppress(DecodeError):  # of others: it names no alert of ours
+                    found |= {*codec.decode(message.value())["alert_ids"]}
+    return frozenset(found)
+
+
+def _erase(plan: Plan, table: ArchiveTable, ends: Ends, alerts: frozenset[str]) -> Iterator[Line]:
     place = f"table {table.view}"
 
     def behind() -> int:
@@ -43,7 +61,7 @@ def _erase(plan: Plan, table: ArchiveTable, ends: Ends) -> Iterator[Line]:
     try:
         left = plan.reaches(behind, f"{table.view} to have what its topic has")
         column, bucket = _place_of(plan, table)
-        done = erase(table.folder, plan.subject, column, bucket, dry_run=plan.dry_run)
+        done = erase(table.folder, Whom(plan.subject, column, alerts), bucket, dry_run=plan.dry_run)
         yield found(place, done.removed + done.masked, _said(done), dry_run=plan.dry_run)
         if left:
             yield Line(
