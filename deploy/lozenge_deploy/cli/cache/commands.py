@@ -75,8 +75,8 @@ def verify(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
         raise LozengeError(
             f"verifying the cache {sink.name}: {'; '.join(found.problems)}",
             hint=f"`lozenge cache get {sink.name} KEY` shows an entry. A key that was erased is missing until its "
-            f"topic has forgotten it. To fill the cache again from its topic, pause sink-{sink.name}, delete what the server has "
-            "of it, and resume it",
+            f"topic has forgotten it. To fill the cache again from its topic, pause sink-{sink.name}, "
+            "delete what the server has of it, and resume it",
         )
 
 
