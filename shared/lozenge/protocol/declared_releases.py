@@ -23,7 +23,10 @@ def now() -> datetime:
 
 
 class DeclaredRelease(msgspec.Struct, frozen=True):
-    """A release: what was declared, who made it, when and why. A kind of it says what its record calls the `owner`."""
+    """A release: what was declared, who made it, when and why. A kind of it says what its record calls the `owner`.
+
+    `follows` is the release that was requested when this one was made, 0 if none was or the record does not say it.
+    """
 
     owner: str
     number: Number
@@ -31,6 +34,7 @@ class DeclaredRelease(msgspec.Struct, frozen=True):
     by: str = ""
     reason: str = ""
     at: Moment = msgspec.field(default_factory=now)
+    follows: int = 0
 
     @property
     def name(self) -> str:

@@ -46,7 +46,8 @@ def test_records_of_this_version_are_read_by_later_ones() -> None:
     release = b'{"app":"sink-last","number":3,"declaration":{"kind":"cache"},"by":"ann","at":"2026-11-29T10:00:00Z"}'
     request = b'{"app":"sink-last","release":3,"previous":2,"instances":2,"paused":true,"at":"2026-11-29T10:00:00Z"}'
     source = b'{"source":"night","release":3,"instances":2,"rate":5.0,"retries":{},"at":"2026-11-29T10:00:00Z"}'
-    assert getattr(APPS.decode(b"sink-last/r3", release), "declaration", None) == {"kind": "cache"}
+    read = msgspec.structs.asdict(APPS.decode(b"sink-last/r3", release))
+    assert (read["declaration"], read["follows"]) == ({"kind": "cache"}, 0)
     assert msgspec.structs.asdict(APPS.decode(b"sink-last", request))["previous"] == 2
     assert msgspec.structs.asdict(SOURCES.decode(b"night", source))["previous"] == 0
 

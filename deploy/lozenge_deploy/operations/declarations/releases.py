@@ -34,7 +34,8 @@ def deployment_of(
     same = [number for number, each in state.releases.items() if each.declaration == declaration]
     if not same:
         number = state.next_number()
-        new = rows.release(state.name, number, dict(declaration), user_name(), reason)
+        follows = state.request.release if state.request is not None else 0
+        new = rows.release(state.name, number, dict(declaration), user_name(), reason, follows=follows)
         return [new, _requested(rows, state, number)]
     if state.request is not None and state.request.release == same[-1]:
         raise UsageError(
@@ -45,7 +46,10 @@ def deployment_of(
 
 
 def rollback_of(rows: RowFormat[R, Q], state: Deployed[R, Q], to: str, words: Words) -> Q:
-    """Requests an earlier release: `to`, such as "r2", or the one before that in force for "". Raises UsageError."""
+    """Requests an earlier release: `to`, such as "r2", or for "" the one that was in force when the present was made.
+
+    Raises UsageError.
+    """
     return _requested(rows, state, _earlier_release(state, to, words))
 
 
@@ -64,7 +68,10 @@ def _requested(rows: RowFormat[R, Q], state: Deployed[R, Q], release: int) -> Q:
 
 
 def _earlier_release(state: AnyState, to: str, words: Words) -> int:
-    """The release that a rollback requests: `to`, such as "r2", or for "" the one before. Raises UsageError."""
+    """The release that a rollback requests: `to`, such as "r2", or for "" the one that ran before the present.
+
+    That is not the number before, which may be a release that was rolled back. Raises UsageError.
+    """
     request = deployed(state, "rolling back", words)
     names = {name_of(number): number for number in state.releases}
     if to and to not in names:
@@ -74,7 +81,10 @@ def _earlier_release(state: AnyState, to: str, words: Words) -> int:
         raise UsageError(
             f"rolling {words.what} back: {name_of(request.release)} is its first release", hint="--to names another one"
         )
-    return names[to] if to else max(earlier)
+    if to:
+        return names[to]
+    follows = state.release.follows if state.release is not None else 0
+    return follows if follows in earlier else max(earlier)
 
 
 def deployed(state: Deployed[Any, Q], doing: str, words: Words) -> Q:

@@ -1,5 +1,6 @@
 """What is requested of sinks and tables, given what is deployed."""
 
+import msgspec
 import pytest
 
 from lozenge.errors import UsageError
@@ -10,6 +11,7 @@ from tests.deploy.operations.declarations.states import after, request_of
 
 NEW = AppState("sink-last")
 FIRST, SECOND = {"kind": "cache", "rows": 1}, {"kind": "cache", "rows": 2}
+THIRD, FOURTH = {"kind": "cache", "rows": 3}, {"kind": "cache", "rows": 4}
 
 
 def deployed(*declarations: dict[str, object], name: str = "sink-last") -> AppState:
@@ -49,6 +51,26 @@ def test_a_rollback_is_to_the_release_before_or_to_a_named_one() -> None:
     assert (rolled_back(state, "").release, rolled_back(state, "").previous) == (1, 2)
     with pytest.raises(UsageError, match="no release r9"):
         rolled_back(state, "r9")
+
+
+def test_a_rollback_passes_over_a_release_that_was_rolled_back() -> None:
+    state = deployed(FIRST, SECOND)
+    state = after(state, [rolled_back(state, "")])
+    state = after(state, deployment_of(state, THIRD, ""))
+    assert (state.releases[3].follows, rolled_back(state, "").release) == (1, 1)
+    state = after(state, deployment_of(state, FOURTH, ""))
+    state = after(state, [rolled_back(state, "")])
+    assert rolled_back(state, "").release == 1
+    state = after(state, [rolled_back(state, "")])
+    with pytest.raises(UsageError, match="r1 is its first release"):
+        rolled_back(state, "")
+
+
+def test_a_rollback_from_a_release_whose_record_names_none_before_it_is_to_the_number_before() -> None:
+    state = deployed(FIRST, SECOND, THIRD)
+    state = after(state, [msgspec.structs.replace(each, follows=0) for each in state.releases.values()])
+    state = after(state, [AppRequest("sink-last", 3)])
+    assert rolled_back(state, "").release == 2
 
 
 def test_what_is_requested_already_is_no_change() -> None:
