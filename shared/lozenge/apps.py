@@ -25,6 +25,11 @@ def file_source_app(name: str) -> str:
     return f"{_FILES}{name}"
 
 
+def source_of(app: str) -> str:
+    """The file source of an app that is one."""
+    return app.removeprefix(_FILES)
+
+
 def table_app(name: str) -> str:
     """The app of the loader of a table of the platform."""
     return f"{_TABLE}{name}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.apps import is_sink, is_table, is_upstream
+from lozenge.apps import is_file_source, is_sink, is_table, is_upstream, source_of
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
@@ -28,6 +28,7 @@ def history(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     if is_sink(name) or is_table(name):
         show_history(name, output)
         return
+    _refuse_file_source(name, "history")
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
 
@@ -38,6 +39,20 @@ def history(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     for row in rows:
         row["at"] = str(row["at"])[:19].replace("T", " ")
     show(rows, output, brief=("at", "what", "release", "generation", "by", "detail"))
+
+
+def _refuse_file_source(name: str, verb: str, options: str = "") -> None:
+    """Raises UsageError for a file source, with the command of `lozenge source` that does it."""
+    if not is_file_source(name):
+        return
+    source = source_of(name)
+    command = " ".join(filter(None, ("lozenge source", verb, source, options)))
+    raise UsageError(
+        f"cannot {verb} {name} here: it is a file source, and no detector",
+        hint=f"`lozenge source pause {source}`, then `lozenge source resume {source}` starts it again"
+        if verb == "restart"
+        else f"`{command}` does it",
+    )
 
 
 def _goal(goal: str) -> Callable[["DeploymentSpec"], Fields]:
@@ -105,6 +120,7 @@ def _verb(
         if is_sink(name) or is_table(name):  # its processes follow the request, and the agent knows nothing of it
             change_state(folder, name, what, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
             return
+        _refuse_file_source(name, what)
         _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
 
     run.__name__, run.__doc__ = what, help_
@@ -129,6 +145,7 @@ def scale(
     if is_sink(name) or is_table(name):
         scale_app(name, instances, dry_run, output)
         return
+    _refuse_file_source(name, "scale", f"--instances {instances}")
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.scaling import refused

@@ -74,7 +74,7 @@ class Control:
         if (found := self.spec(detector)) is None:
             if is_stage(detector):
                 raise UsageError(
-                    f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
+                    f"looking for {detector}: it is a stage of the platform, not a detector",
                     hint="`lozenge source` changes file sources"
                     if is_file_source(detector)
                     else f"`lozenge status {detector}` shows its lag",

@@ -12,6 +12,7 @@ from lozenge.apps import file_source_app
 from lozenge.contracts.display_text import VisibleText
 from lozenge.contracts.topic_patterns import is_written_by_platform
 from lozenge.durations import TextDuration
+from lozenge.file_sources.column_types import TEXT, is_arrow_type, is_avro_type
 from lozenge.toml_places import Problem
 
 DECLARATION = "source.toml"
@@ -84,6 +85,9 @@ class FileSource(BaseModel):
             yield Problem(("columns",), "name each column of a file and its type; `lozenge source new` drafts them")
         if self.format is Format.JSON_LINES and self.columns:
             yield Problem(("columns",), "lines of JSON have none; the mapping says which fields it reads")
+        for name, kind in self.columns.items():
+            if problem := _type_problem(self.format, kind):
+                yield Problem(("columns", name), problem)
         if self.columns and self.key and self.key not in self.columns:
             yield Problem(("key",), f"there is no column {self.key}; there are {', '.join(self.columns)}")
         if self.appendable and self.format not in (Format.CSV, Format.JSON_LINES):
@@ -112,6 +116,18 @@ class FileSource(BaseModel):
     def pattern(self) -> str:
         """What the path of a file below `base` matches; all of a folder if no file is named."""
         return "*" if _WILDCARD.search(self.path) is None else self.path[len(self.base) :].lstrip("/")
+
+
+def _type_problem(format: Format, kind: str) -> str:
+    """What is wrong with the type of a column, or "" for nothing."""
+    match format:
+        case Format.PARQUET if not is_arrow_type(kind):
+            return f'{kind} is no type of Arrow, such as "decimal128(18, 2)"; `lozenge source new` drafts them'
+        case Format.AVRO if not is_avro_type(kind):
+            return f"{kind} is neither the name of a type of Avro nor its JSON; `lozenge source new` drafts them"
+        case Format.CSV if kind != TEXT:
+            return f'each column of CSV is "{TEXT}", and not {kind}'
+    return ""
 
 
 def drift(declared: dict[str, str], found: dict[str, str]) -> list[str]:

@@ -64,6 +64,10 @@ def test_a_file_source_is_operated_by_its_commands(operator: Operator) -> None:
     assert [row["rows"] for row in operator.shown("check", "night")] == [30]
     assert "ROWS-NIGHT does not exist" in operator.said("deploy", "night", code=1)
     ensure_topics(operator.kafka, [Topic(operator.kafka.topics.prefixed("ROWS-NIGHT"), 2)])
+    (operator.files / "z.parquet").write_bytes(b"PAR1")
+    assert "1 of 2 files would fail" in operator.said("deploy", "night", code=1)
+    assert "would be r1" in operator.said("deploy", "night", "--skip-files", "--dry-run")
+    (operator.files / "z.parquet").unlink()
     assert "would be r1" in operator.said("deploy", "night", "--dry-run")
     assert "not deployed" in operator.said("pause", "night", code=2)
     assert "r1, 1 instance, no limit of speed, running" in operator.said("deploy", "night", "-m", "first")

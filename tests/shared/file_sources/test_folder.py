@@ -80,6 +80,21 @@ def test_what_does_not_fit_together_is_a_problem(tmp_path: Path, change: tuple[s
     assert problem in _problems(tmp_path, SOUND.replace(*change))
 
 
+@pytest.mark.parametrize(
+    ("format", "kind", "problem"),
+    [
+        ("parquet", "decimal(18", "decimal(18 is no type of Arrow"),
+        ("avro", "decimal(18", "decimal(18 is neither the name of a type of Avro nor its JSON"),
+        ("csv", "string", 'each column of CSV is "text", and not string'),
+    ],
+)
+def test_a_type_that_no_column_of_the_format_has_is_a_problem_with_its_line(
+    tmp_path: Path, format: str, kind: str, problem: str
+) -> None:
+    text = SOUND.replace('"parquet"', f'"{format}"').replace('"string"', f'"{kind}"')
+    assert f"source.toml line 8: columns.card_number: {problem}" in _problems(tmp_path, text)
+
+
 def test_a_declaration_has_no_name_of_its_own(tmp_path: Path) -> None:
     assert "name" in _problems(tmp_path, 'name = "other"\n' + SOUND)
 

@@ -24,6 +24,12 @@ def test_a_file_says_its_columns(tmp_path: Path, format: Format, columns: dict[s
     assert json.loads(answer(str(file), format, ","))["columns"] == columns
 
 
+def test_a_file_that_is_not_there_is_no_matter_of_its_format(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.parquet: it does not exist") as raised:
+        answer(str(tmp_path / "missing.parquet"), Format.PARQUET, ",")
+    assert "--format" not in raised.value.hint
+
+
 def test_what_cannot_be_read_is_an_error_for_a_person(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n")
     for file, format in (("missing.csv", Format.CSV), ("a.csv", Format.PARQUET)):

@@ -23,9 +23,12 @@ def answer(file: str, format: Format, delimiter: str) -> str:
     try:
         with Storage(source).opened(name) as opened:
             layout = READERS[format].layout(opened, source)
-    except (OSError, UnreadableFile) as error:
-        said = error.strerror if isinstance(error, OSError) else None
-        raise UsageError(f"reading {file} as {format}: {said or error}", hint="--format names another one") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"reading {file}: it does not exist", hint="--from names a file, or one on s3://") from error
+    except OSError as error:
+        raise UsageError(f"reading {file}: {error.strerror or error}", hint="--from names a file to read") from error
+    except UnreadableFile as error:
+        raise UsageError(f"reading {file} as {format}: {error}", hint="--format names another one") from error
     return json.dumps({"columns": layout.columns, "rows": layout.rows}, ensure_ascii=False)
 
 

@@ -23,6 +23,9 @@ RATE_SECONDS = 1.2
 app = typer.Typer(help="Files into raw topics, each row once.", no_args_is_help=True)
 app.command()(new)
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="A file source: a folder of upstream/sources.")]
+SKIP_FILES = Annotated[
+    bool, typer.Option("--skip-files", help="Do not check the files first: this machine cannot reach them.")
+]
 SOURCE_BRIEF = (
     *("source", "phase", "release", "instances", "waiting", "copying", "done", "failed", "rows", "bad", "per_second"),
 )
@@ -36,10 +39,10 @@ def check(name: NAME, output: OUTPUT = OutputFormat.TABLE) -> None:
     Exit code 1: a file differs, and would fail; 2: the declaration is wrong.
     """
     from lozenge.file_sources.folder import read, sources_folder
-    from lozenge_deploy.operations.streams.upstream_tools import asked
+    from lozenge_deploy.operations.file_sources.files_check import look_of
 
     source = read(sources_folder() / name)
-    found = asked(f"checking the file source {name}", "lozenge_upstream.files.check_source", name)
+    found = look_of(name, f"checking the file source {name}")
     if found or output is OutputFormat.JSON:
         show(found, output)
     else:
@@ -109,15 +112,28 @@ def files(
 
 
 @app.command()
-def deploy(name: NAME, message: MESSAGE = "", dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
-    """Release source.toml. A running source takes it after its present transaction, at the next row."""
+def deploy(
+    name: NAME,
+    message: MESSAGE = "",
+    skip_files: SKIP_FILES = False,
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = OutputFormat.TABLE,
+) -> None:
+    """Release source.toml. A running source takes it after its present transaction, at the next row.
+
+    The newest files are checked first, as by `check`: if one that is still to be copied would fail, nothing changes.
+    Exit code 1: a file would fail; 2: the declaration is wrong, or the folder of the files is missing.
+    """
     from lozenge.file_sources.folder import read, sources_folder
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.operations.file_sources.changes import deployment_of
-    from lozenge_deploy.operations.file_sources.requests import prepare_topics
+    from lozenge_deploy.operations.file_sources.files_check import look_of, require_good
+    from lozenge_deploy.operations.file_sources.requests import positions_of, prepare_topics
 
-    source = read(sources_folder() / name)
-    prepare_topics(KafkaSettings.load(), source, dry_run=dry_run)
+    source, kafka, doing = read(sources_folder() / name), KafkaSettings.load(), f"deploying the file source {name}"
+    if not skip_files:
+        require_good(look_of(name, doing), lambda: positions_of(kafka, name), doing)
+    prepare_topics(kafka, source, dry_run=dry_run)
     _make(name, "deploy", lambda state: deployment_of(state, source, message), {"reason": message}, dry_run, output)
 
 
