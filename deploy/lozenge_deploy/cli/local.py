@@ -19,7 +19,15 @@ from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.printing.output import OutputFormat, say
 from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.sink import wanted as apps
-from lozenge_deploy.local.running_platform import BOOTSTRAP_VARIABLE, DEFAULT, STATE, alive, bootstrap_near, running
+from lozenge_deploy.local.running_platform import (
+    BOOTSTRAP_VARIABLE,
+    DEFAULT,
+    STATE,
+    alive,
+    bootstrap_near,
+    environment_of,
+    running,
+)
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
 UP_SECONDS, DOWN_SECONDS, CHANGE_SECONDS = 180.0, 120.0, 120.0
@@ -97,6 +105,7 @@ def _deploy(folder: Path, state: dict[str, Any] | None, wanted: "list[apps.Wante
 
     if not wanted or dry_run or state is None:
         return [f"{each.app}: would be deployed unless it is already" for each in wanted]
+    apps.require_variables(wanted, environment_of(state["pid"]))
     kafka = KafkaSettings.local(state["bootstrap"])
     sentences, names = apps.deployed_now(kafka, wanted), {each.app for each in wanted}
 
@@ -106,7 +115,8 @@ def _deploy(folder: Path, state: dict[str, Any] | None, wanted: "list[apps.Wante
 
     if not any("is paused" in each for each in sentences):
         wait_until(run, CHANGE_SECONDS, poll=_POLL_SECONDS)
-        _refuse_failed(folder, running(folder) or state)
+        now = running(folder) or state
+        _refuse_failed(folder, now | {"failed": {name: now["failed"][name] for name in names & now["failed"].keys()}})
     return sentences
 
 

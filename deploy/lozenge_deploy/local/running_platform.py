@@ -31,6 +31,16 @@ def alive(pid: int) -> bool:
         return False
 
 
+def environment_of(pid: int) -> dict[str, str] | None:
+    """The variables with which process `pid` was started; None if that is not known."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).environ() or None  # a process that has given itself a title has none
+    except psutil.Error:
+        return None
+
+
 def bootstrap_near(here: Path) -> str | None:
     """The broker of the platform that runs in the default folder of `here`, or of the nearest folder above.
 

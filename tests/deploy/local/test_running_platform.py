@@ -1,6 +1,7 @@
 """A command finds the platform that runs near to where it is called."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,16 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.local.running_platform import BOOTSTRAP_VARIABLE, DEFAULT, STATE, running, variables_near
+from lozenge_deploy.local.running_platform import (
+    BOOTSTRAP_VARIABLE,
+    DEFAULT,
+    STATE,
+    environment_of,
+    running,
+    variables_near,
+)
 from tests.deploy.command import invoke
+from tests.waiting import until
 
 ADDRESS = "127.0.0.1:1"
 """Nothing listens there."""
@@ -48,3 +57,11 @@ def test_one_that_does_not_run_is_none(state: str, tmp_path: Path) -> None:
     (tmp_path / DEFAULT / STATE).write_text(state)
     assert running(tmp_path / DEFAULT) is None
     assert variables_near(tmp_path, {}) == {}
+
+
+def test_the_variables_of_a_process_are_those_of_its_start() -> None:
+    environment = {**os.environ, "LOZENGE_TRIED": "yes"}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment) as process:
+        until(lambda: (environment_of(process.pid) or {}).get("LOZENGE_TRIED") == "yes")
+        process.kill()
+    assert environment_of(2**22 + 1) is None

@@ -1,8 +1,11 @@
 """Sinks and tables that `lozenge up` names: each is deployed unless it is already."""
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lozenge.errors import UsageError
 from lozenge_deploy.cli.printing.output import show_warnings
 
 if TYPE_CHECKING:
@@ -34,6 +37,20 @@ def wanted_apps(sinks: Sequence[str] | None, tables: Sequence[str] | None) -> li
         *(_sink(name) for name in sorted({*(sinks or ())})),
         *(_table(name) for name in sorted({*(tables or ())})),
     ]
+
+
+def require_variables(wanted: Sequence[Wanted], environment: Mapping[str, str] | None) -> None:
+    """Raises UsageError if a declaration names variables that the platform lacks in its `environment`, if known."""
+    if environment is None:
+        return
+    for each in wanted:
+        named = re.findall(r"\$\{(\w+)\}", json.dumps(dict(each.declaration), default=str))
+        if lacking := sorted({*named} - environment.keys()):
+            raise UsageError(
+                f"deploying {each.app}: the platform was started without {', '.join(lacking)}",
+                hint="`lozenge down`, set what is missing, and `lozenge up` again: its processes have the variables of "
+                "its start",
+            )
 
 
 def deployed_now(kafka: "KafkaSettings", wanted: Sequence[Wanted]) -> list[str]:
