@@ -18,6 +18,8 @@ from lozenge.kafka.topic_admin import partitions
 T = TypeVar("T")
 CALL_SECONDS = 10.0
 TAIL_STEP = 1_000
+STEP_BACK = 10
+"""By so much further each look for an earlier record goes back than the one before."""
 FETCH_SECONDS = 15.0
 FETCH_AHEAD = 500
 """So many records are read and passed over; beyond that a consumer is assigned again."""
@@ -150,6 +152,26 @@ def write_times(
     """
     found = read(kafka, topic, offsets, first=True, doing=doing, isolation=isolation)
     return {message.partition() or 0: message.timestamp()[1] / 1000 for message in found}
+
+
+def times_before(
+    kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], *, doing: str = "reading"
+) -> dict[int, float]:
+    """By partition, the Unix time of one of the latest records before its offset; none where there is none.
+
+    What is just before it may be no record but the marker of a transaction, with nothing behind it in a topic at rest.
+    Raises BrokerUnavailable.
+    """
+    found, step, unknown = dict[int, float](), 1, {p: offset for p, offset in offsets.items() if offset > 0}
+    while unknown:
+        starts = {p: max(0, offset - step) for p, offset in unknown.items()}
+        for message in read(kafka, topic, starts, first=True, doing=doing):
+            partition = message.partition() or 0
+            if (message.offset() or 0) < unknown[partition]:
+                found[partition] = message.timestamp()[1] / 1000
+        unknown = {p: offset for p, offset in unknown.items() if p not in found and starts[p] > 0}
+        step *= STEP_BACK
+    return found
 
 
 def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message | None:

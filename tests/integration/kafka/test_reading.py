@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
+from datetime import timedelta
 from itertools import islice
 
 import pytest
@@ -9,11 +10,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts.topics import Topic
+from lozenge.job.drivers.window_replay import rewound
 from lozenge.kafka import compacted_topic
 from lozenge.kafka.compacted_topic import CompactedTopic, FollowedRows, read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import TAIL_STEP, bounds, fetch, read, read_log, record_at, tail
+from lozenge.kafka.topic_reader import TAIL_STEP, bounds, fetch, read, read_log, record_at, tail, times_before
 from lozenge.process.waiting import wait_until
 from lozenge_deploy.observe.topic_tail import latest
 
@@ -40,6 +42,33 @@ def test_the_first_record_of_each_partition_is_found_where_there_is_one(kafka: K
     starts = {0: 1, 1: 0, 2: 0, 3: 0}
     assert found(starts, first=True) == [(0, b"1"), (1, b"3")]
     assert found(starts, first=False) == [(0, b"1"), (0, b"2"), (1, b"3"), (1, b"4")]
+
+
+def test_the_time_before_an_offset_is_that_of_a_record_also_where_markers_of_transactions_are(
+    kafka: KafkaSettings,
+) -> None:
+    """A new release of an aggregate reads its open windows again from there: a topic at rest ends with a marker."""
+    topic = "read-before"
+    ensure_topics(kafka, [Topic(topic, 4)])
+    producer = Producer(kafka.client(transactional_id=topic))
+    producer.init_transactions()
+    for partitions in ((0, 1), (0,), (0,)):
+        producer.begin_transaction()
+        for partition in partitions:
+            producer.produce(topic, b"x", partition=partition, timestamp=1_700_000_000_000 + partition)
+        producer.commit_transaction()
+    for _ in range(15):  # markers without a record between them
+        producer.begin_transaction()
+        producer.produce(topic, b"taken back", partition=3)
+        producer.flush()
+        producer.abort_transaction()
+    ends = {partition: end for partition, (_, end) in bounds(kafka, topic, 4).items()}
+    assert ends[0] == 6, "three records, each with a marker"
+    found = times_before(kafka, topic, ends)
+    assert found == {0: 1_700_000_000.0, 1: 1_700_000_000.001}
+    assert times_before(kafka, topic, {0: 0, 1: 1}) == {1: 1_700_000_000.001}
+    span = timedelta(minutes=10)
+    assert rewound(kafka, topic, {0: 6, 1: 2, 2: 0}, span) == {0: 0, 1: 0, 2: 0}
 
 
 def test_the_tail_goes_back_until_it_has_enough_wanted_records(kafka: KafkaSettings) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from confluent_kafka import TopicPartition
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import reader, write_times
+from lozenge.kafka.topic_reader import reader, times_before
 
 CALL_SECONDS = 15.0
 
@@ -22,7 +22,7 @@ def rewound(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], span: 
     because it would read everything again where history is replayed. Raises BrokerUnavailable.
     """
     doing = "looking for the events of open windows in"
-    processed = write_times(kafka, topic, {p: offset - 1 for p, offset in offsets.items() if offset > 0}, doing=doing)
+    processed = times_before(kafka, topic, {p: offset for p, offset in offsets.items() if offset > 0}, doing=doing)
     earliest = [TopicPartition(topic, p, round((at - span.total_seconds()) * 1000)) for p, at in processed.items()]
     with reader(kafka, topic, doing=doing) as consumer:
         found = consumer.offsets_for_times(earliest, timeout=CALL_SECONDS) if earliest else []

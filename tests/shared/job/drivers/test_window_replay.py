@@ -21,12 +21,12 @@ class Topic:
         self._seconds, self._ends = seconds, ends
         self.asked: list[int] = []
         """Partitions of which times were asked."""
-        patch.setattr(window_replay, "write_times", self._write_times)
+        patch.setattr(window_replay, "times_before", self._times_before)
         patch.setattr(window_replay, "reader", self._reader)
 
-    def _write_times(self, _: object, topic: str, offsets: Mapping[int, int], *, doing: str) -> dict[int, float]:
+    def _times_before(self, _: object, topic: str, offsets: Mapping[int, int], *, doing: str) -> dict[int, float]:
         self.asked += offsets
-        return {p: 1000 + offset * self._seconds for p, offset in offsets.items() if offset < self._ends[p]}
+        return {p: 1000 + (offset - 1) * self._seconds for p, offset in offsets.items() if offset <= self._ends[p]}
 
     @contextmanager
     def _reader(self, _: object, topic: str, *, doing: str) -> Iterator["Topic"]:
