@@ -9,7 +9,6 @@ JSON, which is YAML too.
 
 import argparse
 import json
-import re
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from lozenge.file_sources import folder as file_sources
 from lozenge.file_sources.definition import DECLARATION as SOURCE
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
 from lozenge.platform_tables import project as tables
+from lozenge.process.env_settings import named_variables
 from lozenge.sink_declarations import project as sinks
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
@@ -105,7 +105,7 @@ def _deployed(profile: str, module: list[str], variables: dict[str, str | None])
 
 def _named_in(file: Path) -> dict[str, str | None]:
     """The variables of the environment that a declaration names; Docker Compose passes those that it has."""
-    return dict.fromkeys(re.findall(r"\$\{(\w+)\}", file.read_text("utf-8", errors="replace")))
+    return dict.fromkeys(named_variables(file.read_text("utf-8", errors="replace")))
 
 
 def _job(memory_mb: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from lozenge.contracts.display_text import VisibleText
 from lozenge.contracts.topics import LIST_NAME
 from lozenge.durations import LONGEST, TextDuration
 from lozenge.platform_tables.column_types import column_types
-from lozenge.process.env_settings import with_variables, without_password
+from lozenge.process.env_settings import require_no_password, with_variables
 from lozenge.process.last_good import Bounds
 
 MOST_ROWS = 1_000_000
@@ -56,7 +56,7 @@ class PlatformTable(BaseModel):
             raise ValueError("it is no URL of SQLAlchemy, such as postgresql+psycopg://host/database")
         if source.startswith("sqlite:///") and not source.startswith("sqlite:////"):
             raise ValueError("write the whole path of the file, as in sqlite:////data/limits.db")
-        return without_password(source)
+        return require_no_password(source)
 
     @field_validator("query")
     @classmethod
@@ -70,7 +70,7 @@ class PlatformTable(BaseModel):
     def _is_the_only_one(cls, path: str, info: ValidationInfo) -> str:
         if "source" in info.data and bool(path.strip()) == bool(info.data["source"]):
             raise ValueError("name one of source and path")
-        without_password(path)
+        require_no_password(path)
         if path and not path.startswith(("/", "${")) and "://" not in path:
             raise ValueError("write the whole path, which begins with / or a scheme such as s3://")
         return path

@@ -96,8 +96,13 @@ def load(one: type[A], other: type[B]) -> tuple[A, B]:
     return first, other.load()
 
 
-def without_password(url: str) -> str:
-    """A URL of a file; raises ValueError if it has a password that is no variable `${NAME}`."""
+def named_variables(text: str) -> list[str]:
+    """The variables that a text of a file names as `${NAME}`, each once and in order of name."""
+    return sorted({*_NAMED.findall(text)})
+
+
+def require_no_password(url: str) -> str:
+    """The URL of a file; raises ValueError if it has a password that is no variable `${NAME}`."""
     if _PASSWORD.search(url) is not None:
         raise ValueError("it has a password: write ${NAME} for a variable of the environment in its place")
     return url
@@ -105,7 +110,7 @@ def without_password(url: str) -> str:
 
 def with_variables(url: str, environment: Mapping[str, str], *, doing: str, hint: str) -> str:
     """The URL with the value of each `${NAME}`; raises ConfigError with every variable that is not set."""
-    if missing := sorted({name for name in _NAMED.findall(url) if name not in environment}):
+    if missing := [name for name in named_variables(url) if name not in environment]:
         raise ConfigError(
             f"{doing}: {url} needs variables that are not set",
             problems=[f"{name} is not set" for name in missing],

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.process.env_settings import with_variables, without_password
+from lozenge.process.env_settings import require_no_password, with_variables
 from lozenge.sink_declarations.declared_sink import DeclaredSink
 
 STORES = ("redis://", "rediss://", "unix://", "postgresql://")
@@ -45,7 +45,7 @@ class CacheSink(DeclaredSink):
     def _known(cls, url: str) -> str:
         if not url.startswith((*STORES, "${")):
             raise ValueError(_NO_STORE)
-        return without_password(url)
+        return require_no_password(url)
 
     @field_validator("state_of")  # the last of the three
     @classmethod

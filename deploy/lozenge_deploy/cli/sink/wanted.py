@@ -1,11 +1,11 @@
 """Sinks and tables that `lozenge up` names: each is deployed unless it is already."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lozenge.errors import UsageError
+from lozenge.process.env_settings import named_variables
 from lozenge_deploy.cli.printing.output import show_warnings
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def require_variables(wanted: Sequence[Wanted], environment: Mapping[str, str] |
     if environment is None:
         return
     for each in wanted:
-        named = re.findall(r"\$\{(\w+)\}", json.dumps(dict(each.declaration), default=str))
-        if lacking := sorted({*named} - environment.keys()):
+        named = named_variables(json.dumps(dict(each.declaration), default=str))
+        if lacking := [name for name in named if name not in environment]:
             raise UsageError(
                 f"deploying {each.app}: the platform was started without {', '.join(lacking)}",
                 hint="`lozenge down`, set what is missing, and `lozenge up` again: its processes have the variables of "
