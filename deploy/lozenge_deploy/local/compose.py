@@ -11,11 +11,11 @@ import argparse
 import json
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lozenge.apps import UPSTREAM, file_source_app, sink_app, table_app
+from lozenge.apps import UPSTREAM, file_source_app, is_sink, sink_app, table_app
 from lozenge.archive.settings import ARCHIVE_VARIABLE
 from lozenge.errors import LozengeError
 from lozenge.file_sources import folder as file_sources
@@ -26,6 +26,7 @@ from lozenge.process.env_settings import named_variables
 from lozenge.sink_declarations import project as sinks
 from lozenge.streams.definition import StreamDefinition
 from lozenge.streams.project import Streams
+from lozenge_deploy.local.declared_programs import program_of
 from lozenge_deploy.local.upstream_replicas import normaliser_variables
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, merges_of, rekeys_of
@@ -45,7 +46,7 @@ def override(
 ) -> dict[str, Any]:
     """The Compose file of these streams and detectors, and of the sinks, file sources and tables of a project."""
     normalisers = {stream.app: _normaliser(stream, detectors) for stream in streams}
-    declared = dict(_declared(project)) if project is not None else {}
+    declared = _declared(project) if project is not None else {}
     return {
         "x-made-by": "make compose",
         "services": normalisers | {d.name: _service(d) for d in detectors} | declared,
@@ -77,35 +78,33 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
     } | _job(detector.declaration.resources.memory_mb + OFF_HEAP_MB)
 
 
-def _declared(project: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _declared(project: Path) -> dict[str, dict[str, Any]]:
     """A service for each sink, table and file source, which starts only with its profile."""
-    for name in sinks.names_in(project):
-        variables = _named_in(project / sinks.SINKS / name / sinks.DECLARATION)
-        variables[ARCHIVE_VARIABLE] = f"{WORK}/archive"
-        volumes = {"volumes": [f"{ARCHIVE}:{WORK}"]}
-        yield sink_app(name), _deployed("sinks", ["lozenge.sink", name], variables) | volumes
-    for name in tables.names_in(project):
-        variables = _named_in(project / tables.TABLES / name / tables.DECLARATION)
-        yield table_app(name), _deployed("tables", ["lozenge_upstream.tables", name], variables)
-    folder = project / file_sources.USUAL
-    for name in file_sources.names_in(folder):
-        variables = _named_in(folder / name / SOURCE)
-        variables["LOZENGE_FILES_SOURCE"] = name
-        yield file_source_app(name), _deployed("sources", ["lozenge_upstream.files"], variables)
+    sources = project / file_sources.USUAL
+    kinds = (
+        ("sinks", sink_app, sinks.names_in(project), project / sinks.SINKS, sinks.DECLARATION),
+        ("tables", table_app, tables.names_in(project), project / tables.TABLES, tables.DECLARATION),
+        ("sources", file_source_app, file_sources.names_in(sources), sources, SOURCE),
+    )
+    return {
+        app_of(name): _deployed(profile, app_of(name), folder / name / declaration)
+        for profile, app_of, names, folder, declaration in kinds
+        for name in names
+    }
 
 
-def _deployed(profile: str, module: list[str], variables: dict[str, str | None]) -> dict[str, Any]:
+def _deployed(profile: str, app: str, declaration: Path) -> dict[str, Any]:
+    """What runs an app that is deployed. Docker Compose passes the variables that its declaration names."""
+    program = program_of(app)
+    named: dict[str, str | None] = dict.fromkeys(named_variables(declaration.read_text("utf-8", errors="replace")))
+    archive = {ARCHIVE_VARIABLE: f"{WORK}/archive"} if is_sink(app) else {}
     return {
         "profiles": [profile],
         "image": f"lozenge/base:{_version()}",
-        "command": ["python", "-m", *module],
-        "environment": _kafka() | variables,
+        "command": ["python", "-m", *program.module],
+        "environment": _kafka() | named | {**program.variables, **archive},
+        **({"volumes": [f"{ARCHIVE}:{WORK}"]} if is_sink(app) else {}),
     } | _job(DECLARED_MB)
-
-
-def _named_in(file: Path) -> dict[str, str | None]:
-    """The variables of the environment that a declaration names; Docker Compose passes those that it has."""
-    return dict.fromkeys(named_variables(file.read_text("utf-8", errors="replace")))
 
 
 def _job(memory_mb: int) -> dict[str, Any]:

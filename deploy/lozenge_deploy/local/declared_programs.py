@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lozenge.apps import file_source_app, is_sink
+from lozenge.apps import file_source_app, is_file_source, is_sink, source_of
 from lozenge.protocol.app_requests import AppState
 from lozenge.protocol.declared_releases import AnyState
 from lozenge.protocol.source_requests import SourceRequest, SourceState
@@ -22,21 +22,27 @@ class DeclaredProgram:
 Programs = dict[str, DeclaredProgram]
 
 
+def program_of(app: str, release: int = 0) -> DeclaredProgram:
+    """What runs the file source, the sink or the table of an app."""
+    if is_file_source(app):
+        return DeclaredProgram(("lozenge_upstream.files",), release, {"LOZENGE_FILES_SOURCE": source_of(app)})
+    module = "lozenge.sink" if is_sink(app) else "lozenge_upstream.tables"
+    return DeclaredProgram((module, app.partition("-")[2]), release)
+
+
 def programs_of_source(state: SourceState) -> Programs:
     """The processes of a file source, by name; a paused one keeps its files, and copies nothing."""
     if (request := state.request) is None:
         return {}
-    own = DeclaredProgram(("lozenge_upstream.files",), request.release, {"LOZENGE_FILES_SOURCE": state.name})
-    return dict.fromkeys(instance_names(file_source_app(state.name), request.instances), own)
+    app = file_source_app(state.name)
+    return dict.fromkeys(instance_names(app, request.instances), program_of(app, request.release))
 
 
 def programs_of_app(state: AppState) -> Programs:
     """The processes of a sink or a table, by name; none while it is paused."""
     if (request := state.request) is None or request.paused:
         return {}
-    module = "lozenge.sink" if is_sink(state.name) else "lozenge_upstream.tables"
-    own = DeclaredProgram((module, state.name.partition("-")[2]), request.release)
-    return dict.fromkeys(instance_names(state.name, request.instances), own)
+    return dict.fromkeys(instance_names(state.name, request.instances), program_of(state.name, request.release))
 
 
 def programs_of(deployed: Iterable[AnyState]) -> Programs:
