@@ -162,7 +162,7 @@ def times_before(
     What is just before it may be no record but the marker of a transaction, with nothing behind it in a topic at rest.
     Raises BrokerUnavailable.
     """
-    found, step, unknown = dict[int, float](), 1, {p: offset for p, offset in offsets.items() if offset > 0}
+    found, step, unknown = dict[int, float](), 1, dict(offsets)
     while unknown:
         starts = {p: max(0, offset - step) for p, offset in unknown.items()}
         for message in read(kafka, topic, starts, first=True, doing=doing):

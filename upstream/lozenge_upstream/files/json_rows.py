@@ -28,12 +28,14 @@ def json_rows(rows: pa.RecordBatch) -> list[bytes]:
     between = "{"
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         head = f"{between}{_encoder.encode(name).decode()}:"
-        if plain and _is_text(column.type) and not column.null_count:
+        between = ","
+        if not plain or not _is_text(column.type):
+            parts += [head, _json(column)]
+        elif column.null_count:
+            parts += [head, _surrounded(column.cast(pa.string()))]
+        else:
             parts += [head + '"', column.cast(pa.string())]  # the quotes stand around it, so no copy of it has them
             between = '",'
-        else:
-            parts += [head, _json(column)]
-            between = ","
     end = between.removesuffix(",") + "}"
     joined = _compute.binary_join_element_wise(*parts, end, "", null_handling="replace", null_replacement="null")
     return [*joined.cast(pa.binary()).to_pylist()]
@@ -91,10 +93,7 @@ def _decoded(column: Any) -> Column:
 
 
 def _quoted(column: Column) -> Column:
-    column.validate(full=True)  # a file may hold any bytes
-    if _compute.any(_compute.match_substring_regex(column, _TO_ESCAPE)).as_py():
-        return _one_by_one(column)
-    return _surrounded(column.cast(pa.string()))
+    return _surrounded(column.cast(pa.string())) if _are_plain([column]) else _one_by_one(column)
 
 
 def _surrounded(column: Column) -> Column:
