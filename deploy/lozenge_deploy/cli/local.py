@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -116,7 +116,7 @@ def _deploy(folder: Path, state: dict[str, Any] | None, wanted: "list[apps.Wante
     if not any("is paused" in each for each in sentences):
         wait_until(run, CHANGE_SECONDS, poll=_POLL_SECONDS)
         now = running(folder) or state
-        _refuse_failed(folder, now | {"failed": {name: now["failed"][name] for name in names & now["failed"].keys()}})
+        _refuse_failed(folder, {name: problem for name, problem in now["failed"].items() if name in names})
     return sentences
 
 
@@ -176,15 +176,15 @@ def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_ru
 
     new = [name for name in wanted.streams if name not in before.streams]
     if wait_until(has_changed, CHANGE_SECONDS, poll=_POLL_SECONDS) and (now := running(folder)) is not None:
-        _refuse_failed(folder, now)
+        _refuse_failed(folder, now["failed"])
         added = f"; new streams: {', '.join(new)}" if new and before.streams else ""
         return f"running, with a broker at {now['bootstrap']}; {wanted}{added}", now
     raise LozengeError(f"changing the platform: not done after {CHANGE_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
-def _refuse_failed(folder: Path, state: dict[str, Any]) -> None:
-    """Raises LozengeError if one of its programs has failed."""
-    for name, problem in state["failed"].items():
+def _refuse_failed(folder: Path, failed: Mapping[str, str]) -> None:
+    """Raises LozengeError for the first of the programs that have failed, each with its problem."""
+    for name, problem in failed.items():
         raise LozengeError(f"starting {name}: {problem}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest")
 
 
@@ -203,7 +203,7 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
         hint = error.hint or f"see {folder / _LOG}"
         raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
     if (state := running(folder)) is not None:
-        _refuse_failed(folder, state)
+        _refuse_failed(folder, state["failed"])
         return state
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 

@@ -41,9 +41,10 @@ def gather(runs: Sequence[tuple[RunInput, Run]], seed: int) -> RunInput | None:
         failed = {dead_letter.event_id for dead_letter in result.dead_letters}
         good = [e for e in case.events if e["event_id"] not in failed and e["event_time"] is not None]
         if len(gathered) + len(good) <= MAX_EVENTS:
-            gathered += [{**e, "event_id": f"{number}-{e['event_id']}", key: entity(e[key], f"{number}")} for e in good]
-            for name in {e[key] for e in good if e[key] is not None}:
-                names[name].add(_renamed(name, f"{number}"))
+            renamed = {name: _renamed(name, f"{number}") for name in {e[key] for e in good if e[key] is not None}}
+            gathered += [{**e, "event_id": f"{number}-{e['event_id']}", key: renamed.get(e[key])} for e in good]
+            for name, new in renamed.items():
+                names[name].add(new)
     gathered.sort(key=lambda event: event["event_time"])
     listed = sorted(names.keys() & {text for rows in first.tables.values() for row in rows for text in _texts(row)})
     if listed:

@@ -8,8 +8,6 @@ Card numbers and secrets are hidden here too, whatever comes: only a command tha
 `card_numbers`.
 """
 
-import csv
-import io
 import json
 import math
 import sys
@@ -53,6 +51,9 @@ def print_json(value: Any, *, indent: int | None = 1, card_numbers: bool = False
 
 def print_csv(values: Iterable[Any]) -> None:
     """Prints a line of CSV; lists and dictionaries are JSON in it."""
+    import csv
+    import io
+
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow(
         json_text(value, ascii_only=False) if isinstance(value, dict | list) else shown_data(value) for value in values
