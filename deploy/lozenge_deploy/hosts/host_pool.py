@@ -17,7 +17,7 @@ from lozenge_deploy.hosts.placement import (
     HostView,
     Limits,
     Need,
-    may_start,
+    below_start_limit,
     place,
     surplus,
     to_await,
@@ -85,7 +85,7 @@ class HostPool:
         if self._place(need, hosts) is not None:
             return True
         awaited = to_await(need, hosts, self._suspicions.allowed(self._clock()), self._limits)
-        if awaited is None and may_start(hosts, self._limits):
+        if awaited is None and below_start_limit(hosts, self._limits):
             if not self._failures.may_start(self._clock()):
                 return bool(self._failures.problem)
             awaited = self._start(need.fingerprint, python)

@@ -103,7 +103,7 @@ def to_await(need: Need, hosts: Sequence[HostView], suspects: Mapping[str, int],
     return place(need, ready, suspects, limits)
 
 
-def may_start(hosts: Sequence[HostView], limits: Limits = LIMITS) -> bool:
+def below_start_limit(hosts: Sequence[HostView], limits: Limits = LIMITS) -> bool:
     """Whether one more host may start for a detector now."""
     return sum(host.phase is HostPhase.STARTING for host in hosts) < limits.starting
 

@@ -9,7 +9,7 @@ from lozenge_deploy.hosts.placement import (
     HostView,
     Limits,
     Need,
-    may_start,
+    below_start_limit,
     place,
     reason_to_drain,
     surplus,
@@ -87,8 +87,8 @@ def test_a_host_is_awaited_by_no_more_than_it_takes() -> None:
 
 def test_so_many_hosts_start_at_once() -> None:
     starting = [host(name, phase=HostPhase.STARTING) for name in ("h1", "h2")]
-    assert may_start([*starting[:1], host("h3")], LIMITS)
-    assert not may_start(starting, LIMITS)
+    assert below_start_limit([*starting[:1], host("h3")], LIMITS)
+    assert not below_start_limit(starting, LIMITS)
 
 
 def test_a_suspect_has_no_more_neighbours_than_it_may() -> None:
