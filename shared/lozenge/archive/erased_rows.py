@@ -20,7 +20,7 @@ ALERT_ID, ALERT_IDS = "alert_id", "alert_ids"
 """The column with the id of an alert, and that of notifications with the alerts of their case."""
 
 
-class Whom(NamedTuple):
+class ErasureTarget(NamedTuple):
     """Whose rows are erased: those of `subject`, which those of a table of events have in `column`.
 
     A notification names nobody but its alerts: it is the subject's if any of `alerts`, the ids of the subject's, is
@@ -60,33 +60,34 @@ def text_columns(columns: pa.Schema) -> list[str]:
     return [field.name for field in columns if field.name not in PLATFORM.names and _has_text(field.type)]
 
 
-def naming(rows: pa.Table, whom: Whom) -> list[int]:
+def naming(rows: pa.Table, target: ErasureTarget) -> list[int]:
     """The numbers of the rows in which any of `text_columns` names the subject, in rising order."""
     texts = text_columns(rows.schema)
     likely = sorted(
-        {number for name in texts for number in _likely(rows[name], whom.subject)} | {*_of_alerts(rows, whom.alerts)}
+        {number for name in texts for number in _likely(rows[name], target.subject)}
+        | {*_of_alerts(rows, target.alerts)}
     )
     found = rows.select(texts).take(pa.array(likely, pa.int64())).to_pylist()
-    return [number for number, row in zip(likely, found, strict=True) if whom.is_named_in(row)]
+    return [number for number, row in zip(likely, found, strict=True) if target.is_named_in(row)]
 
 
 def alerts_of(rows: pa.Table, subject: DataSubject) -> set[str]:
     """The ids of the subject's alerts among rows of alerts."""
-    whom = Whom(subject)
-    found = rows.select([ENTITY, ALERT_ID]).take(pa.array(naming(rows.select([ENTITY]), whom), pa.int64()))
-    return {row[ALERT_ID] for row in found.to_pylist() if whom.has(row) and row[ALERT_ID]}
+    target = ErasureTarget(subject)
+    found = rows.select([ENTITY, ALERT_ID]).take(pa.array(naming(rows.select([ENTITY]), target), pa.int64()))
+    return {row[ALERT_ID] for row in found.to_pylist() if target.has(row) and row[ALERT_ID]}
 
 
-def erased(rows: pa.Table, whom: Whom) -> ErasedRows:
+def erased(rows: pa.Table, target: ErasureTarget) -> ErasedRows:
     """The rows without the subject. Dead letters, which are kept as bytes, are the subject's if they name it."""
-    subject = whom.subject
-    named = naming(rows, whom)
+    subject = target.subject
+    named = naming(rows, target)
     if not named:
         return ErasedRows(rows, 0, 0)
     texts = text_columns(rows.schema)
     whole = rows.select(texts).take(pa.array(named, pa.int64())).to_pylist()
     kept_as_bytes = all(field in rows.schema for field in RAW)
-    removed = {number for number, row in zip(named, whole, strict=True) if kept_as_bytes or whom.has(row)}
+    removed = {number for number, row in zip(named, whole, strict=True) if kept_as_bytes or target.has(row)}
     masked = [number for number in named if number not in removed]
     as_is = [None if number in removed else number for number in range(len(rows))]
     changed = list(as_is)

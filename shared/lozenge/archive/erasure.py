@@ -22,7 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lozenge.archive.columns import BUCKET, DAY
-from lozenge.archive.erased_rows import ALERT_ID, ENTITY, ErasedRows, Whom, alerts_of, erased, naming, text_columns
+from lozenge.archive.erased_rows import (
+    ALERT_ID,
+    ENTITY,
+    ErasedRows,
+    ErasureTarget,
+    alerts_of,
+    erased,
+    naming,
+    text_columns,
+)
 from lozenge.errors import NotErased
 from lozenge.protocol.data_subject import DataSubject
 
@@ -67,17 +76,16 @@ def erasing(archive: Path) -> Iterator[None]:
 
 
 def alerts_in(folder: Path, subject: DataSubject) -> set[str]:
-    """The ids of the subject's alerts in every file of a table; none for a table of other records. As `erase`."""
+    """The ids of the subject's alerts in every file of a table that names alerts and entities. Raises as `erase`."""
     found = set[str]()
     for file in _files(folder, None):
         with suppress(FileNotFoundError), _opened(file) as reader:  # one that is gone was merged into another
-            if {ENTITY, ALERT_ID} <= {*reader.schema_arrow.names}:
-                for group in range(reader.num_row_groups):
-                    found |= alerts_of(reader.read_row_group(group, columns=[ENTITY, ALERT_ID]), subject)
+            for group in range(reader.num_row_groups):
+                found |= alerts_of(reader.read_row_group(group, columns=[ENTITY, ALERT_ID]), subject)
     return found
 
 
-def erase(folder: Path, whom: Whom, bucket: int | None = None, *, dry_run: bool) -> ErasedTable:
+def erase(folder: Path, target: ErasureTarget, bucket: int | None = None, *, dry_run: bool) -> ErasedTable:
     """Erases a subject from every file of the table in `folder`; a second call finds nothing.
 
     Its rows are in one `bucket` alone if the subject is their key. A `dry_run` only counts. Raises NotErased if a file
@@ -91,7 +99,7 @@ def erase(folder: Path, whom: Whom, bucket: int | None = None, *, dry_run: bool)
         if not fresh:
             return total
         for file in fresh:
-            if (found := _erase_file(file, whom, dry_run=dry_run)) is not None:
+            if (found := _erase_file(file, target, dry_run=dry_run)) is not None:
                 total = total.plus(found)
                 seen |= {name for name in [_identity(file)] if name}
     raise NotErased(
@@ -132,17 +140,17 @@ def _identity(file: Path) -> tuple[str, int] | None:
         return None
 
 
-def _erase_file(file: Path, whom: Whom, *, dry_run: bool) -> ErasedTable | None:
+def _erase_file(file: Path, target: ErasureTarget, *, dry_run: bool) -> ErasedTable | None:
     """What was erased of one file; None if it is gone, as a merge that was given up is."""
     try:
         with _opened(file) as reader:
             texts = text_columns(reader.schema_arrow)
             groups = range(reader.num_row_groups)
-            if not any(naming(reader.read_row_group(group, columns=texts), whom) for group in groups):
+            if not any(naming(reader.read_row_group(group, columns=texts), target) for group in groups):
                 return ErasedTable()
             if dry_run:
-                return _total(erased(reader.read_row_group(group), whom) for group in groups)
-            return _replaced(file, reader, whom)
+                return _total(erased(reader.read_row_group(group), target) for group in groups)
+            return _replaced(file, reader, target)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -176,11 +184,11 @@ def _opened(file: Path) -> Iterator[pq.ParquetFile]:
         yield reader
 
 
-def _replaced(file: Path, reader: pq.ParquetFile, whom: Whom) -> ErasedTable:
+def _replaced(file: Path, reader: pq.ParquetFile, target: ErasureTarget) -> ErasedTable:
     """Replaces a file by one of its length; raises NotErased if no compression makes it short enough."""
     new, size = _new(file), file.stat().st_size
     for level, statistics in _TRIES:
-        found = _write(new, reader, whom, level, statistics)
+        found = _write(new, reader, target, level, statistics)
         if padded(new, size):
             shutil.copymode(file, new)
             new.replace(file)
@@ -193,12 +201,14 @@ def _replaced(file: Path, reader: pq.ParquetFile, whom: Whom) -> ErasedTable:
     )
 
 
-def _write(new: Path, reader: pq.ParquetFile, whom: Whom, level: int | None, statistics: bool) -> ErasedTable:
+def _write(
+    new: Path, reader: pq.ParquetFile, target: ErasureTarget, level: int | None, statistics: bool
+) -> ErasedTable:
     """Writes the rows of a file without a subject, in the same groups."""
 
     def groups() -> Iterator[ErasedRows]:
         for group in range(reader.num_row_groups):
-            found = erased(reader.read_row_group(group), whom)
+            found = erased(reader.read_row_group(group), target)
             writer.write_table(found.rows, row_group_size=max(1, len(found.rows)))
             yield found
 

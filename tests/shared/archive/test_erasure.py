@@ -16,7 +16,7 @@ from lozenge.archive.columns import PLATFORM, columns_of, raw_columns
 from lozenge.archive.compaction import contents, merged, to_merge
 from lozenge.archive.data_files import ROW_GROUP, write
 from lozenge.archive.delta_table import ArchiveTable
-from lozenge.archive.erased_rows import Whom, erased
+from lozenge.archive.erased_rows import ErasureTarget, erased
 from lozenge.archive.erasure import ErasedTable, alerts_in, erase, padded
 from lozenge.contracts.schemas import newest
 from lozenge.errors import NotErased
@@ -27,7 +27,7 @@ from tests.full_disk import files_of_at_most
 
 CARD, OTHER = "card_4f1c09e27ab35d68", "card_9b3e77d01c64aa52"
 SUBJECT = DataSubject("card", CARD)
-MINE = Whom(SUBJECT, "card_id")
+MINE = ErasureTarget(SUBJECT, "card_id")
 NEXT_DAY = THE_DAY.replace(day=THE_DAY.day + 1)
 TEXT, NUMBER = {"type": "string"}, {"type": "double"}
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
@@ -172,7 +172,7 @@ def test_a_row_of_another_entity_loses_the_word_alone(tmp_path: Path) -> None:
     alerts = pa.Table.from_pylist(
         [alert | {"entity": about}, alert | {"offset": 1, "entity": {"type": "card", "id": CARD}}], schema=ALERT
     )
-    theirs, mine = erased(alerts, Whom(SUBJECT)).rows.to_pylist()
+    theirs, mine = erased(alerts, ErasureTarget(SUBJECT)).rows.to_pylist()
     assert (theirs["entity"], theirs["reason"], theirs["score"]) == (about, f"{ERASED} and 40 more", 0.5)
     assert (mine["offset"], mine["entity"], mine["reason"], mine["score"]) == (1, None, None, None)
 
@@ -188,7 +188,7 @@ def test_a_dead_letter_that_names_it_in_any_bytes_keeps_its_place_alone() -> Non
         ],
         schema=raw_columns(),
     )
-    left = erased(found, Whom(SUBJECT))
+    left = erased(found, ErasureTarget(SUBJECT))
     assert (left.removed, left.masked) == (2, 0)
     assert left.rows["offset"].to_pylist() == [0, 1, 2]
     assert left.rows["value"].to_pylist() == [None, None, OTHER.encode()]
@@ -211,7 +211,7 @@ def test_a_notification_is_the_subjects_by_the_alerts_of_its_case(tmp_path: Path
         place | {"offset": 1, "alert_ids": ["a-2"], "text": "charged twice"},
         place | {"offset": 2, "alert_ids": None, "text": None},
     ]
-    left = erased(pa.Table.from_pylist(rows, schema=columns), Whom(SUBJECT, alerts=ids))
+    left = erased(pa.Table.from_pylist(rows, schema=columns), ErasureTarget(SUBJECT, alerts=ids))
     assert (left.removed, left.masked) == (1, 0)
     assert left.rows["text"].to_pylist() == [None, "charged twice", None]
     assert left.rows["alert_ids"].to_pylist() == [None, ["a-2"], None]

@@ -8,7 +8,7 @@ import pytest
 from lozenge.archive.archived_topics import archived_topics
 from lozenge.archive.compaction import merged
 from lozenge.archive.data_files import DataFile
-from lozenge.archive.erased_rows import Whom
+from lozenge.archive.erased_rows import ErasureTarget
 from lozenge.archive.erasure import ErasedTable, erase
 from lozenge.contracts.topics import Topics
 from lozenge.protocol.data_subject import DataSubject
@@ -75,7 +75,7 @@ def test_a_merge_is_given_up_if_an_erasure_has_replaced_one_of_its_files_meanwhi
     def merged_slowly(folder: Path, *given: Any) -> list[DataFile]:
         made = merged(folder, *given)
         monkeypatch.setattr(sink_maintenance, "merged", merged)
-        assert erase(folder, Whom(DataSubject("card", CARD), "card_id"), dry_run=False) == ErasedTable(4, 0, 2)
+        assert erase(folder, ErasureTarget(DataSubject("card", CARD), "card_id"), dry_run=False) == ErasedTable(4, 0, 2)
         return made
 
     monkeypatch.setattr(sink_maintenance, "merged", merged_slowly)

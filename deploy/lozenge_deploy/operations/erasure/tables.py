@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from lozenge.archive.delta_table import ArchiveTable
-from lozenge.archive.erased_rows import Whom
+from lozenge.archive.erased_rows import ALERT_ID, ENTITY, ErasureTarget
 from lozenge.archive.erasure import ErasedTable, alerts_in, erase, erasing
 from lozenge.archive.queries import tables_in
 from lozenge.contracts.avro import Codec
@@ -40,7 +40,8 @@ def erase_tables(plan: Plan) -> Iterator[Line]:
 
 def _alerts_in(tables: Iterable[ArchiveTable], plan: Plan) -> frozenset[str]:
     """The ids of the subject's alerts: those that are archived, and those of notifications that the topic has."""
-    found = {id for table in tables for id in alerts_in(table.folder, plan.subject)}
+    naming = [table for table in tables if {ENTITY, ALERT_ID} <= {*table.columns.names}]
+    found = {id for table in naming for id in alerts_in(table.folder, plan.subject)}
     topic, codec = plan.kafka.topics.notifications, Codec.of("notification")
     if (count := partitions(plan.kafka).get(topic)) is not None:
         for message in retained(plan.kafka, topic, count):
@@ -61,7 +62,7 @@ def _erase(plan: Plan, table: ArchiveTable, ends: Ends, alerts: frozenset[str]) 
     try:
         left = plan.reaches(behind, f"{table.view} to have what its topic has")
         column, bucket = _place_of(plan, table)
-        done = erase(table.folder, Whom(plan.subject, column, alerts), bucket, dry_run=plan.dry_run)
+        done = erase(table.folder, ErasureTarget(plan.subject, column, alerts), bucket, dry_run=plan.dry_run)
         yield found(place, done.removed + done.masked, _said(done), dry_run=plan.dry_run)
         if left:
             yield Line(
